@@ -19,7 +19,7 @@
 //	boot.go        the id of this boot of the machine
 //	highestid.go   the serial, restored from the job files
 //	archive.go     removal of old archived jobs
-//	kept.go        reading of kept output
+//	kept.go        reading and removal of kept output
 //
 // It is the only package that replaces a file atomically. It has no state beyond open
 // descriptors and locks, which the kernel frees when the process ends. After a power loss a

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"lockstep/core/paths"
 )
@@ -98,4 +102,104 @@ func (k *Kept) Close() error {
 	file := k.open
 	k.open = nil
 	return file.Close()
+}
+
+// keptPiece is how many names of a directory are read at once.
+const keptPiece = 500
+
+// ListKept calls each for every job whose output is kept, with the size of its files in bytes, in no order, until each returns an error,
+// which it returns. Without the directory it calls nothing. What is removed meanwhile is left out. It completes removals that a crash has
+// cut off.
+func ListKept(dataDir string, each func(job, bytes int64) error) error {
+	dir, err := os.Open(filepath.Join(dataDir, paths.KeptDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(keptPiece)
+		for _, name := range names {
+			job, ok := paths.ParseKeptDirName(name)
+			if !ok {
+				if strings.HasPrefix(name, removedKept) {
+					_ = os.RemoveAll(filepath.Join(dir.Name(), name)) // the next call tries again
+				}
+				continue
+			}
+			bytes, sizeErr := keptSize(filepath.Join(dataDir, paths.KeptDirOf(job)))
+			if errors.Is(sizeErr, fs.ErrNotExist) {
+				continue
+			}
+			if sizeErr != nil {
+				return sizeErr
+			}
+			if err := each(job, bytes); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func keptSize(dir string) (bytes int64, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return 0, err
+		}
+		bytes += info.Size()
+	}
+	return bytes, err
+}
+
+// removedKept begins the name of a directory whose removal has begun.
+const removedKept = "removed-"
+
+// RemoveKept removes the kept output of a job, if there is some. It renames the directory first, so that no reader takes a part of the
+// files for the beginning of the output. After a crash in between, ListKept removes the rest.
+func RemoveKept(dataDir string, job int64) error {
+	from := filepath.Join(dataDir, paths.KeptDirOf(job))
+	to := filepath.Join(filepath.Dir(from), removedKept+filepath.Base(from))
+	err := os.Rename(from, to)
+	if errors.Is(err, fs.ErrExist) { // the rest of a former removal
+		err = errors.Join(os.RemoveAll(to), os.Rename(from, to))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, os.RemoveAll(to))
+}
+
+// ForbidKept makes or removes the file that forbids job processes to keep more output. It survives no power loss, and need not.
+func ForbidKept(dataDir string, forbidden bool) error {
+	path := filepath.Join(dataDir, paths.KeptFullPath)
+	if forbidden {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// KeptDiskSize is the size of the file system that has the kept output, in bytes.
+func KeptDiskSize(dataDir string) (int64, error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(filepath.Join(dataDir, paths.KeptDir), &stat); err != nil {
+		return 0, err
+	}
+	return int64(stat.Blocks) * stat.Bsize, nil
 }

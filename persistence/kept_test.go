@@ -44,3 +44,18 @@ func TestKeptOutput(t *testing.T) {
 		}
 	}
 }
+
+// A removal that follows one that a crash has cut off is complete, too, and a reader never finds a part of the files.
+func TestRemovalOfKeptOutput(t *testing.T) {
+	dir := t.TempDir()
+	noError(t, RemoveKept(dir, 7))
+	keep(t, dir, 0, "stdout", "abc")
+	noError(t, os.Rename(filepath.Join(dir, paths.KeptDirOf(7)), filepath.Join(dir, paths.KeptDir, removedKept+"7")))
+	keep(t, dir, 0, "stdout", "def")
+	noError(t, RemoveKept(dir, 7))
+	left, err := os.ReadDir(filepath.Join(dir, paths.KeptDir))
+	noError(t, err)
+	if len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"lockstep/core/jobproc"
 	"lockstep/core/outflow"
 	"lockstep/core/paths"
+	"lockstep/persistence"
 )
 
 // fullCheckBytes is how much output is kept between two looks for the file that forbids to keep more.
@@ -73,7 +74,7 @@ func newKeeper(dataDir string, id, limit int64) *keeper {
 	if limit == 0 {
 		return nil
 	}
-	disk := &keptDirectory{dataDir: dataDir, path: filepath.Join(dataDir, paths.KeptDirOf(id))}
+	disk := &keptDirectory{dataDir: dataDir, job: id, path: filepath.Join(dataDir, paths.KeptDirOf(id))}
 	return &keeper{disk: disk, directory: disk.path, limit: limit, unchecked: fullCheckBytes}
 }
 
@@ -210,11 +211,12 @@ func (k *keptOutput) addTo(o jobproc.Outcome) jobproc.Outcome {
 // keptDirectory is the directory of the job's files. It is made with the first of them.
 type keptDirectory struct {
 	dataDir, path string
+	job           int64
 	made          bool
 	durable       bool // its name, and those above it
 }
 
-func (d *keptDirectory) clear() error { return os.RemoveAll(d.path) }
+func (d *keptDirectory) clear() error { return persistence.RemoveKept(d.dataDir, d.job) }
 
 func (d *keptDirectory) create(name string) (keptFile, error) {
 	if !d.made {

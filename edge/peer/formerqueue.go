@@ -80,3 +80,17 @@ func moveQueueAside(dataDir string, now time.Time) error {
 	}
 	return persistence.SyncDirectory(dataDir)
 }
+
+// moveOutputAside keeps the output of the former queue's jobs (--keep-output) as output.before-join-<time>: jobs of the cluster have the
+// same ids. It comes before moveQueueAside. If the node dies in between, its queue is as it was, and only the output must be moved back.
+func moveOutputAside(dataDir string, now time.Time) error {
+	output := filepath.Join(dataDir, paths.KeptDir)
+	err := os.Rename(output, output+".before-join-"+now.UTC().Format(formerQueueTime))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return persistence.SyncDirectory(dataDir)
+}

@@ -108,6 +108,9 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	}
 	// After the answer is verified, so that a node that cannot join keeps its queue. Before replaceFiles, whose last file makes the node a
 	// member: a member has no jobs of its own.
+	if err := moveOutputAside(dataDir, o.Now); err != nil {
+		return err
+	}
 	if old != nil {
 		if err := moveQueueAside(dataDir, o.Now); err != nil {
 			return err

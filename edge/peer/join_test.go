@@ -157,6 +157,7 @@ func TestJoinWithAQueue(t *testing.T) {
 		putFile(t, filepath.Join(queue, "lock"), "")
 		putFile(t, filepath.Join(queue, "serial"), "7\n")
 		putFile(t, filepath.Join(queue, job), "{}")
+		putFile(t, filepath.Join(dir, "output/7/0.stdout"), "of its own job 7")
 		lock, err := os.Stat(filepath.Join(queue, "lock"))
 		require.NoError(t, err)
 
@@ -176,6 +177,8 @@ func TestJoinWithAQueue(t *testing.T) {
 		backup := queue + ".before-join-" + o.Now.UTC().Format(formerQueueTime)
 		require.FileExists(t, filepath.Join(backup, job))
 		require.NoFileExists(t, filepath.Join(backup, "lock"))
+		require.NoDirExists(t, filepath.Join(dir, "output"), "the cluster has a job 7, too")
+		require.FileExists(t, filepath.Join(dir, "output.before-join-"+o.Now.UTC().Format(formerQueueTime), "7", "0.stdout"))
 		require.NoFileExists(t, filepath.Join(queue, "serial"))
 		after, err := os.Stat(filepath.Join(queue, "lock"))
 		require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package janitor has the work that a daemon does beside its actors, at intervals: the lock of the queue, lock files of dead processes, and
-// archived jobs that are old enough to be removed.
+// Package janitor has the work that a daemon does beside its actors, at intervals: the lock of the queue, lock files of dead processes,
+// archived jobs that are old enough to be removed, and the kept output of jobs.
 package janitor
 
 import (
@@ -56,12 +56,13 @@ func WatchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(er
 	}
 }
 
-// Run removes old archived jobs and lock files of dead processes until ctx ends. complete reports whether the archive has
-// what it had before a power loss: until then no archived job is removed.
+// Run removes old archived jobs, lock files of dead processes and kept output until ctx ends. complete reports whether the archive has
+// what it had before a power loss: until then no archived job is removed, and no output.
 func Run(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c settings.Config, complete func() bool) {
 	sweep, archive := time.NewTicker(sweepInterval), time.NewTicker(archiveInterval)
 	defer sweep.Stop()
 	defer archive.Stop()
+	go newOutputs(log, files, c.DataDir, complete).run(ctx)
 	started := time.Now()
 	clock := clockMonitor{wall: started.Round(0)}
 	for {
