@@ -84,6 +84,28 @@ func (s Submission) CheckOpcodes(check func(name string) error) error {
 	return nil
 }
 
+// KeepOutput sets the parameter keep_output of the opcodes that run a command and do not have it. A job without such an opcode has no
+// output to keep: its place is in the *doctree.Error.
+func (s Submission) KeepOutput(keep bool, runsCommand func(name string) bool) error {
+	for i, job := range s.Jobs {
+		runs := false
+		for k, op := range job.ops {
+			id, _ := op.Field("OP_ID")
+			if name, _ := id.Scalar.(string); !runsCommand(name) {
+				continue
+			}
+			runs = true
+			if _, given := op.Field("keep_output"); !given {
+				job.ops[k] = op.With("keep_output", doctree.Node{Kind: doctree.Scalar, Scalar: keep})
+			}
+		}
+		if !runs {
+			return doctree.Errorf(job.At, "job %s runs no command, so it has no output to keep", s.ShownJob(i))
+		}
+	}
+	return nil
+}
+
 // Parse reads the content of the file called name. A mistake is a *doctree.Error.
 func Parse(name string, data []byte) (Submission, error) {
 	root, err := parseFile(name, data)

@@ -32,6 +32,7 @@ type foregroundRun struct {
 	partial    bool   // missing output does not change the exit code
 	name       string // of the job; "": none
 	detached   bool   // the job is not followed
+	kept       bool   // its output is kept in files, so that it need not wait for this command
 
 	stream   *follow.Stream // nil: there is none, or it has ended
 	lost     bool           // the stream has broken off
@@ -73,8 +74,8 @@ func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 }
 
 func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
-	awaits := r.daemon.InJob && !r.detached
-	if r.name == "" && !awaits && !r.followed() {
+	awaits, followed := r.daemon.InJob && !r.detached, r.followed() && !r.kept
+	if r.name == "" && !awaits && !followed {
 		return r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id)
 	}
 	var ids []int64
@@ -82,7 +83,7 @@ func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
 		Ops      []any  `json:"ops"`
 		Name     string `json:"name,omitempty"`
 		Followed bool   `json:"followed,omitempty"`
-	}{[]any{opcode}, r.name, r.followed()}
+	}{[]any{opcode}, r.name, followed}
 	var err error
 	if awaits {
 		err = r.daemon.SubmitToAwait(ctx, []any{job}, &ids)

@@ -38,6 +38,7 @@ type runOptions struct {
 	Detach    bool
 	Quiet     bool
 	Partial   bool
+	Keep      *bool // nil: the setting keep_output decides
 
 	needs constraintOptions
 }
@@ -90,6 +91,7 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
   lockstep run --timeout 10m --secret-env DB_PASSWORD -- ./migrate
   lockstep run --detach -- sh -c 'sleep 60; echo done'
   lockstep run --stdin -- psql < dump.sql
+  lockstep run --keep-output -- pg_dump shop > shop.sql
   lockstep run --name nightly -- ./backup
   lockstep run --after nightly --after 13:success,error -- ./report
   lockstep run --lock node/n1 --lock instance/web1:shared -- ./replace-disk
@@ -121,6 +123,7 @@ func (o *runOptions) register(globals *cli.Globals, command *cobra.Command) {
 	flags.BoolVar(&o.Stdin, "stdin", false, "pass standard input to the command, at most 1 MiB of text")
 	flags.BoolVarP(&o.Detach, "detach", "d", false, "print the job's id and exit")
 	follow.PartialFlag(command, &o.Partial)
+	keepFlag(flags, &o.Keep, "the command")
 	o.needs.register(flags)
 	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress and no message about the end of the command")
 	completion.Flag(command, "priority", completion.Priorities)
@@ -157,6 +160,7 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		partial:    opts.Partial,
 		name:       opts.Name,
 		detached:   opts.Detach,
+		kept:       opts.Keep != nil && *opts.Keep,
 	}
 	if err := a.submit(ctx, opcode); err != nil {
 		return err
@@ -190,13 +194,16 @@ type commandOpcode struct {
 	Locks    []lockOption `json:"locks,omitempty"`
 	AnyLocks []lockOption `json:"opportunistic_locks,omitempty"`
 	AnyCount int          `json:"opportunistic_count,omitempty"`
+
+	KeepOutput *bool `json:"keep_output,omitempty"`
 }
 
 func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name string) (int64, error)) (commandOpcode, error) {
 	opcode := commandOpcode{
-		ID:     "OP_RUN_COMMAND",
-		Argv:   argv,
-		Reason: client.NewTrails(streams.Now(), streams.RequestName(), o.Reason, "run").First,
+		ID:         "OP_RUN_COMMAND",
+		Argv:       argv,
+		Reason:     client.NewTrails(streams.Now(), streams.RequestName(), o.Reason, "run").First,
+		KeepOutput: o.Keep,
 	}
 	for i, arg := range argv {
 		if !utf8.ValidString(arg) {

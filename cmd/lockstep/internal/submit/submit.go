@@ -17,6 +17,7 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobfile"
+	"lockstep/core/opcode"
 	"lockstep/core/record"
 	"lockstep/core/wire"
 )
@@ -25,6 +26,7 @@ type submitOptions struct {
 	Name   string
 	Reason string
 	Wait   bool
+	Keep   *bool // nil: the opcodes and the setting keep_output decide
 }
 
 // NewSubmitCommand is the command submit.
@@ -99,6 +101,7 @@ socket: {"event": "submitted", "index",
 	flags.StringVar(&opts.Name, "name", "", "`NAME` of the job of an OPCODE; in a file each job has its own")
 	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
 	flags.BoolVarP(&opts.Wait, "wait", "w", false, "wait until all jobs have ended")
+	keepFlag(flags, &opts.Keep, "all commands")
 	return command
 }
 
@@ -127,6 +130,12 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 	daemon := globals.Connect()
 	defer daemon.Close()
 	trail := client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "submit").First
+	if opts.Keep != nil {
+		if !opcode.RunsCommand(name) {
+			return cli.Usagef("--keep-output: %s runs no command, so it has no output to keep", name)
+		}
+		args = append(args, fmt.Sprintf("keep_output=%t", *opts.Keep))
+	}
 	job, err := opcodeJob(ctx, daemon, name, args, trail)
 	if err != nil {
 		return err
@@ -159,6 +168,11 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	}
 	if err := file.Resolve(resolveAfter(ctx, globals.Streams, daemon)); err != nil {
 		return placedError(name, err)
+	}
+	if opts.Keep != nil {
+		if err := file.KeepOutput(*opts.Keep, opcode.RunsCommand); err != nil {
+			return placedError(name, err)
+		}
 	}
 	jobs, err := file.Encode(client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "submit"))
 	if err != nil {
