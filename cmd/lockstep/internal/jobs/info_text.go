@@ -118,6 +118,7 @@ func (p infoPrinter) reason(step any) string {
 }
 
 func (p infoPrinter) result(opcode opcodeInfo) {
+	kept, success := keptIn(opcode.Result)
 	switch opcode.Status {
 	case client.StatusError, client.StatusCanceled:
 		if len(opcode.Result) > 0 && string(opcode.Result) != "null" {
@@ -125,9 +126,12 @@ func (p infoPrinter) result(opcode opcodeInfo) {
 		}
 	case client.StatusSuccess:
 		var compact bytes.Buffer
-		if json.Compact(&compact, opcode.Result) == nil {
+		if json.Compact(&compact, success) == nil {
 			p.line(2, "Result", term.Visible(term.Shortened(compact.String(), term.ValueMax)))
 		}
+	}
+	if kept != nil {
+		p.line(2, "Kept", term.Visible(kept.String()))
 	}
 }
 

@@ -1,0 +1,44 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+)
+
+// keptOutput is what the result of an opcode says of its kept output (--keep-output), as the job process writes it.
+type keptOutput struct {
+	Stdout, Stderr struct{ Bytes, Missing int64 }
+	Directory      string
+}
+
+// keptIn finds the kept output in a result, {"kept": ...} or ["Class", [text, {"kept": ...}]], and returns a successful result without it.
+// nil: there is none.
+func keptIn(result json.RawMessage) (kept *keptOutput, rest json.RawMessage) {
+	details := result
+	var class string
+	var args []json.RawMessage
+	if json.Unmarshal(result, &[]any{&class, &args}) == nil && len(args) > 1 {
+		details = args[1]
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(details, &object) != nil || json.Unmarshal(object["kept"], &kept) != nil || kept == nil {
+		return nil, result
+	}
+	delete(object, "kept")
+	rest, err := json.Marshal(object)
+	if err != nil {
+		return kept, result
+	}
+	return kept, rest
+}
+
+func (k *keptOutput) String() string {
+	size := func(bytes int64) string { return humanize.Bytes(uint64(max(0, bytes))) }
+	text := fmt.Sprintf("%s of stdout and %s of stderr, in %s of the node that ran it", size(k.Stdout.Bytes), size(k.Stderr.Bytes), k.Directory)
+	if missing := k.Stdout.Missing + k.Stderr.Missing; missing > 0 {
+		text += fmt.Sprintf("; the log says why %s are missing", size(missing))
+	}
+	return text
+}
