@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,8 +22,13 @@ import (
 	"lockstep/persistence"
 )
 
-// fullCheckBytes is how much output is kept between two looks for the file that forbids to keep more.
-const fullCheckBytes = 1 << 20
+const (
+	// checkedMin and checkedMax bound how much output is kept between two questions whether more may be kept, in bytes.
+	checkedMin, checkedMax = 64 << 10, 1 << 20
+	// reservePart is the part of the disk that is not for kept output, and reserveMax bounds it, in bytes. Without it a job with much output
+	// would prevent the end of all jobs, whose files need room.
+	reservePart, reserveMax = 20, 1 << 30
+)
 
 // keeper keeps the output of the job in files of the data directory (--keep-output), plain bytes, a file for each stream of each
 // opcode. A nil keeper keeps nothing, at no cost.
@@ -37,14 +43,14 @@ type keeper struct {
 	disk      keptDisk
 	directory string // of the job's files, for people
 
-	mu        sync.Mutex
-	limit     int64
-	kept      int64
-	unchecked int64 // bytes since the last look for the file that forbids to keep more
-	begun     bool
-	stopped   bool
-	op        int
-	streams   [2]keptStream // of the current opcode
+	mu      sync.Mutex
+	limit   int64
+	kept    int64
+	checked int64 // bytes that may be kept before the next question whether more may be
+	begun   bool
+	stopped string // why nothing more is kept; "": it is
+	op      int
+	streams [2]keptStream // of the current opcode
 }
 
 // keptStream is one stream of the current opcode.
@@ -59,8 +65,8 @@ type keptStream struct {
 type keptDisk interface {
 	clear() error // removes what an earlier job with the same id has left, as after an older copy of the data directory was put back
 	create(name string) (keptFile, error)
-	isFull() bool // the daemon forbids to keep more
-	sync() error  // makes the names of the files durable
+	room() (bytes int64, err error) // that may be kept before the next call; the error says why none
+	sync() error                    // makes the names of the files durable
 }
 
 type keptFile interface {
@@ -75,7 +81,7 @@ func newKeeper(dataDir string, id, limit int64) *keeper {
 		return nil
 	}
 	disk := &keptDirectory{dataDir: dataDir, job: id, path: filepath.Join(dataDir, paths.KeptDirOf(id))}
-	return &keeper{disk: disk, directory: disk.path, limit: limit, unchecked: fullCheckBytes}
+	return &keeper{disk: disk, directory: disk.path, limit: limit}
 }
 
 // begin is called before the first output of an opcode. Like add and end it returns, once for a job, why no output is kept from here on;
@@ -106,7 +112,7 @@ func (k *keeper) add(stream string, piece []byte) (complaint string) {
 	defer k.mu.Unlock()
 	s := &k.streams[streamNames[stream]]
 	n, err := 0, error(nil)
-	if !k.stopped {
+	if k.stopped == "" {
 		n, err = k.write(s, paths.KeptName(k.op, stream), piece)
 	}
 	s.missing += int64(len(piece) - n)
@@ -115,10 +121,9 @@ func (k *keeper) add(stream string, piece []byte) (complaint string) {
 
 // write keeps the beginning of a piece, n bytes; the error says why not all of it.
 func (k *keeper) write(s *keptStream, name string, piece []byte) (n int, err error) {
-	if k.unchecked += int64(len(piece)); k.unchecked >= fullCheckBytes {
-		k.unchecked = 0
-		if k.disk.isFull() {
-			return 0, errors.New("the kept output of all jobs has reached the setting output_total")
+	if k.checked <= 0 {
+		if k.checked, err = k.disk.room(); err != nil {
+			return 0, err
 		}
 	}
 	if s.file == nil {
@@ -131,6 +136,7 @@ func (k *keeper) write(s *keptStream, name string, piece []byte) (n int, err err
 	_, _ = s.sum.Write(piece[:n]) // a hash returns no error
 	s.bytes += int64(n)
 	k.kept += int64(n)
+	k.checked -= int64(n)
 	if err == nil && n < len(piece) {
 		err = fmt.Errorf("the job has reached the setting output_limit, %d bytes", k.limit)
 	}
@@ -139,11 +145,11 @@ func (k *keeper) write(s *keptStream, name string, piece []byte) (n int, err err
 
 // stop ends the keeping, if there is an error.
 func (k *keeper) stop(err error) (complaint string) {
-	if err == nil || k.stopped {
+	if err == nil || k.stopped != "" {
 		return ""
 	}
-	k.stopped = true
-	return "output is not kept from here on: " + err.Error()
+	k.stopped = err.Error()
+	return "output is not kept from here on: " + k.stopped
 }
 
 // end is called after the last output of an opcode. It makes the files durable. What was kept is added to the outcome.
@@ -169,9 +175,10 @@ func (k *keeper) end(o jobproc.Outcome) (with jobproc.Outcome, complaint string)
 		err = errors.Join(err, k.disk.sync())
 	}
 	if err != nil { // the checksums tell whether the bytes have reached the disk
-		k.stopped = true
 		complaint = "the kept output may not be on the disk, and no more is kept: " + err.Error()
+		k.stopped = cmp.Or(k.stopped, err.Error())
 	}
+	kept.Reason = k.stopped
 	return kept.addTo(o), complaint
 }
 
@@ -180,6 +187,8 @@ type keptOutput struct {
 	Stdout    keptBytes `json:"stdout"`
 	Stderr    keptBytes `json:"stderr"`
 	Directory string    `json:"directory"`
+	// Reason is why output is missing. The log has it, too, unless it has dropped that entry.
+	Reason string `json:"reason,omitempty"`
 }
 
 // keptBytes is what was kept of one stream of an opcode.
@@ -232,8 +241,24 @@ func (d *keptDirectory) create(name string) (keptFile, error) {
 	return f, nil
 }
 
-func (d *keptDirectory) isFull() bool {
-	return unix.Access(filepath.Join(d.dataDir, paths.KeptFullPath), unix.F_OK) == nil
+func (d *keptDirectory) room() (bytes int64, err error) {
+	if unix.Access(filepath.Join(d.dataDir, paths.KeptFullPath), unix.F_OK) == nil {
+		return 0, errors.New("the kept output of all jobs has reached the setting output_total")
+	}
+	place := d.dataDir
+	if d.made {
+		place = d.path // it may be on another disk
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(place, &stat); err != nil {
+		return 0, fmt.Errorf("examine the disk: %w", err)
+	}
+	reserve := min(int64(stat.Blocks)*stat.Bsize/reservePart, reserveMax)
+	free := int64(stat.Bavail)*stat.Bsize - reserve
+	if free <= 0 {
+		return 0, fmt.Errorf("the disk is almost full, and its last %d bytes are for the queue", reserve)
+	}
+	return min(max(checkedMin, free/2), checkedMax), nil
 }
 
 func (d *keptDirectory) sync() error {

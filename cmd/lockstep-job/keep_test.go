@@ -166,6 +166,7 @@ func TestKeepingEndsAtTheLimit(t *testing.T) {
 	require.EqualValues(t, 90_000, first.Stdout.Bytes+first.Stderr.Bytes+second.Stdout.Bytes)
 	require.Zero(t, second.Stdout.Bytes)
 	require.EqualValues(t, 5, second.Stdout.Missing)
+	require.Equal(t, "the job has reached the setting output_limit, 90000 bytes", second.Reason)
 	b.isBeginning(first.Stdout.Missing + first.Stderr.Missing + second.Stdout.Missing)
 	require.Equal(t, `"output is not kept from here on: the job has reached the setting output_limit, 90000 bytes"`+"\n", b.log.String())
 }
@@ -188,7 +189,7 @@ func TestKeepingEndsAtTheBoundOfAllJobs(t *testing.T) {
 // faultyDisk fails as a disk can.
 type faultyDisk struct {
 	keptDirectory
-	room    int // bytes; then the disk is full
+	left    int // bytes; then the disk is full
 	syncErr error
 }
 
@@ -203,8 +204,8 @@ func (d *faultyDisk) create(name string) (keptFile, error) {
 }
 
 func (f *faultyFile) Write(p []byte) (int, error) {
-	n, err := f.keptFile.Write(p[:min(len(p), f.disk.room)])
-	if f.disk.room -= n; n < len(p) && err == nil {
+	n, err := f.keptFile.Write(p[:min(len(p), f.disk.left)])
+	if f.disk.left -= n; n < len(p) && err == nil {
 		err = unix.ENOSPC
 	}
 	return n, err
@@ -215,7 +216,7 @@ func (f *faultyFile) Sync() error { return errors.Join(f.keptFile.Sync(), f.disk
 // On a full disk the command goes on. What reached the disk counts, also of the write that failed.
 func TestKeepingEndsOnAFullDisk(t *testing.T) {
 	b := newKeeping(t, 1<<40)
-	b.keep.disk = &faultyDisk{keptDirectory: *b.keep.disk.(*keptDirectory), room: 70_001}
+	b.keep.disk = &faultyDisk{keptDirectory: *b.keep.disk.(*keptDirectory), left: 70_001}
 	kept, rest := resultOf(t, b.command(0, "seq 20000; echo end >&2"))
 	require.JSONEq(t, `{"exit_status": 0}`, rest)
 	out, missing := b.file(0, job.LogStdout, kept.Stdout)
@@ -230,7 +231,7 @@ func TestKeepingEndsOnAFullDisk(t *testing.T) {
 // A disk that cannot say that it has the output does not fail the command, and the log says so.
 func TestASyncOfKeptOutputThatFails(t *testing.T) {
 	b := newKeeping(t, 1<<40)
-	b.keep.disk = &faultyDisk{keptDirectory: *b.keep.disk.(*keptDirectory), room: 1 << 20, syncErr: unix.EIO}
+	b.keep.disk = &faultyDisk{keptDirectory: *b.keep.disk.(*keptDirectory), left: 1 << 20, syncErr: unix.EIO}
 	_, rest := resultOf(t, b.command(0, "echo one"))
 	require.JSONEq(t, `{"exit_status": 0}`, rest)
 	require.Equal(t, `"the kept output may not be on the disk, and no more is kept: input/output error"`+"\n", b.log.String())

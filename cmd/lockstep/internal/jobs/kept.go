@@ -11,6 +11,7 @@ import (
 type keptOutput struct {
 	Stdout, Stderr struct{ Bytes, Missing int64 }
 	Directory      string
+	Reason         string // why output is missing
 }
 
 // keptIn finds the kept output in a result, {"kept": ...} or ["Class", [text, {"kept": ...}]], and returns a successful result without it.
@@ -38,7 +39,7 @@ func (k *keptOutput) String() string {
 	size := func(bytes int64) string { return humanize.Bytes(uint64(max(0, bytes))) }
 	text := fmt.Sprintf("%s of stdout and %s of stderr, in %s of the node that ran it", size(k.Stdout.Bytes), size(k.Stderr.Bytes), k.Directory)
 	if missing := k.Stdout.Missing + k.Stderr.Missing; missing > 0 {
-		text += fmt.Sprintf("; the log says why %s are missing", size(missing))
+		text += fmt.Sprintf("; %s are missing: %s", size(missing), k.Reason)
 	}
 	return text
 }

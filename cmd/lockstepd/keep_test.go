@@ -1,0 +1,72 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// All output of a job that asks for it is in files of the data directory, and the result vouches for it. The daemon may be killed
+// meanwhile. Other jobs make no files.
+func TestAJobsOutputIsKept(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	c.await(c.submit(command("echo", "no")))
+	require.NoDirExists(t, d.path("lib", "output"))
+	begun, goOn := d.path("begun"), d.path("go")
+	id := c.submit(command("sh", "-c", `seq 300000; : > `+begun+`; while ! [ -e `+goOn+` ]; do sleep 0.02; done; seq 300000 >&2; exit 3`).with("keep_output", true))
+	require.Eventually(t, func() bool { return exists(begun) }, patience, 5*time.Millisecond)
+	d.kill()
+	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
+	d.start()
+	j := d.dial().await(id)
+	var class, text string
+	var details struct {
+		ExitStatus int `json:"exit_status"`
+		Kept       map[string]json.RawMessage
+	}
+	require.NoError(t, json.Unmarshal(j.Results[0], &[]any{&class, &[]any{&text, &details}}))
+	require.Equal(t, 3, details.ExitStatus)
+	for _, stream := range []string{"stdout", "stderr"} {
+		content, err := os.ReadFile(d.path("lib", "output", itoa(id), "0."+stream))
+		require.NoError(t, err)
+		require.Len(t, content, 1988895)
+		sum := sha256.Sum256(content)
+		require.JSONEq(t, `{"bytes": 1988895, "sha256": "`+hex.EncodeToString(sum[:])+`", "missing": 0}`, string(details.Kept[stream]))
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Kept output leaves room on the disk for the files of jobs: the job ends, its result says why output is missing, and other jobs run.
+func TestKeptOutputLeavesRoomForTheQueue(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.smallDataDisk()
+	d.start()
+	c := d.dial()
+	c.call("LockstepSetSettings", nil, map[string]any{"log_limit": 64000})
+	j := c.await(c.submit(command("sh", "-c", "yes keep | head -c 20000000").with("keep_output", true)))
+	require.Equal(t, "success", j.Status)
+	var result struct {
+		Kept struct {
+			Stdout struct{ Bytes, Missing int64 }
+			Reason string
+		}
+	}
+	require.NoError(t, json.Unmarshal(j.Results[0], &result))
+	require.EqualValues(t, 20_000_000, result.Kept.Stdout.Bytes+result.Kept.Stdout.Missing)
+	require.Greater(t, result.Kept.Stdout.Bytes, int64(2_000_000))
+	require.Contains(t, result.Kept.Reason, "the disk is almost full")
+	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
+}
