@@ -159,10 +159,11 @@ func (s Settings) Validate() error {
 // setAsideKey is the key of settings.json for the paths of damaged contents. It is no setting.
 const setAsideKey = "set_aside"
 
-// ProtectiveSettings replace damaged ones, which are in these files now. No job leaves the queue or the archive by its age: the
-// damaged file may have forbidden what the defaults and the options of the daemon permit.
+// ProtectiveSettings replace damaged ones, which are in these files now. No job leaves the queue or the archive by its age, and no kept
+// output is removed: the damaged file may have forbidden what the defaults and the options of the daemon permit.
 func ProtectiveSettings(setAside []string) []byte {
-	content, err := json.MarshalIndent(map[string]any{"archive_after": 0, "remove_archived_after": 0, setAsideKey: setAside}, "", "  ")
+	content, err := json.MarshalIndent(map[string]any{"archive_after": 0, "remove_archived_after": 0, "output_total": OutputLimitMax,
+		setAsideKey: setAside}, "", "  ")
 	if err != nil {
 		panic(fmt.Errorf("settings cannot be encoded: %w", err)) // they are numbers and texts
 	}

@@ -83,7 +83,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	})
 }
 
-const protective = `{"archive_after": 0, "remove_archived_after": 0, "set_aside": ["queue/quarantine/settings.json"]}`
+const protective = `{"archive_after": 0, "remove_archived_after": 0, "output_total": 1000000000000000, "set_aside": ["queue/quarantine/settings.json"]}`
 
 // A damaged file is set aside, and nothing is archived or removed by a default that the file may have overruled.
 func TestSettingsThatCannotBeUsed(t *testing.T) {
@@ -100,12 +100,12 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 			require.Len(t, b.Logged("settings cannot be used, and are set aside; no job is archived or removed by its age until an operator sets that again"), 1)
 
 			require.Nil(t, b.expectSet(b.set("keep_last", "3")))
-			require.JSONEq(t, `{"archive_after": 0, "remove_archived_after": 0, "keep_last": 3, "set_aside": ["queue/quarantine/settings.json"]}`, b.disk.Content(paths.SettingsPath))
+			require.JSONEq(t, `{"archive_after": 0, "remove_archived_after": 0, "output_total": 1000000000000000, "keep_last": 3, "set_aside": ["queue/quarantine/settings.json"]}`, b.disk.Content(paths.SettingsPath))
 			kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 			b.Restart(b.cluster)
 			told = kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 			require.Equal(t, []string{"queue/quarantine/settings.json"}, told.SetAside, "it is named until an operator removes it")
-			require.JSONEq(t, `{"archive_after": 0, "remove_archived_after": 0, "keep_last": 3, "set_aside": ["queue/quarantine/settings.json"]}`, string(told.Settings))
+			require.JSONEq(t, `{"archive_after": 0, "remove_archived_after": 0, "output_total": 1000000000000000, "keep_last": 3, "set_aside": ["queue/quarantine/settings.json"]}`, string(told.Settings))
 		})
 	}
 }

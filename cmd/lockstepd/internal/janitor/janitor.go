@@ -132,20 +132,20 @@ func archiveAge(files *persistence.OSFiles, c settings.Config) (time.Duration, e
 		return 0, err
 	}
 	if content == nil {
-		return archiveAgeWithoutSettings(files, c)
+		return c.RemoveArchivedAfter(), checkNoLostSettings(files)
 	}
 	stored, err := config.DecodeSettings(content)
 	return stored.RemoveArchivedAfter(c.RemoveArchivedAfter()), err
 }
 
-// archiveAgeWithoutSettings is --archive-days; never, if damaged settings were set aside, and a crash came before the file that replaces
-// them.
-func archiveAgeWithoutSettings(files *persistence.OSFiles, c settings.Config) (time.Duration, error) {
+// checkNoLostSettings returns an error if damaged settings were set aside, and a crash came before the file that replaces them. It is for
+// a queue without settings.
+func checkNoLostSettings(files *persistence.OSFiles) error {
 	names, err := files.List("sweep", paths.QuarantineDir)
 	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, filepath.Base(paths.SettingsPath)) }) {
-		return 0, errors.Join(err, errors.New("settings that could not be read are in the quarantine"))
+		return errors.Join(err, errors.New("settings that could not be read are in the quarantine"))
 	}
-	return c.RemoveArchivedAfter(), nil
+	return nil
 }
 
 // SweepLivelocks removes the lock files of dead processes that are not needed.

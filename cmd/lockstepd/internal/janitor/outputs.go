@@ -214,6 +214,11 @@ func (o *outputs) bound() (int64, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
+	if content == nil {
+		if err := checkNoLostSettings(o.files); err != nil {
+			return 0, err
+		}
+	}
 	settings, err := config.DecodeSettings(content)
 	if err != nil || settings.OutputTotal > 0 {
 		return settings.OutputTotal, err

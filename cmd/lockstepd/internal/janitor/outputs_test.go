@@ -125,6 +125,10 @@ func TestKeptOutputWithoutASettingMayHaveATenthOfTheDisk(t *testing.T) {
 	b.write(paths.SettingsPath, `{`)
 	_, err = b.bound()
 	require.Error(t, err, "damaged settings may have permitted more")
+	require.NoError(t, os.Remove(filepath.Join(b.dir, paths.SettingsPath)))
+	b.write(paths.QuarantineDir+"/settings.json", `{`)
+	_, err = b.bound()
+	require.Error(t, err, "so may those that were set aside")
 }
 
 // The output of a job that is in neither the queue nor the archive goes, and what belongs to no job stays. A job that was set aside
