@@ -8,14 +8,15 @@ import (
 // pieceMax bounds one piece, in bytes. A longer line becomes several pieces.
 const pieceMax = 64 << 10
 
-// lineSplitter cuts output into pieces: lines with their ends. A carriage return ends a piece too, because programs show
+// LineSplitter cuts output into pieces: lines with their ends. A carriage return ends a piece too, because programs show
 // their progress with it. The pieces together are exactly the output.
-type lineSplitter struct {
-	emit    func(piece []byte) // must not keep piece
+type LineSplitter struct {
+	Emit    func(piece []byte) // must not keep piece
 	partial []byte             // of a piece that is not complete; shorter than pieceMax
 }
 
-func (s *lineSplitter) write(p []byte) {
+// Write adds output, and emits the pieces that are complete.
+func (s *LineSplitter) Write(p []byte) {
 	for len(p) > 0 {
 		n := bytes.IndexAny(p, "\r\n") + 1
 		if n > 0 && n < len(p) && p[n-1] == '\r' && p[n] == '\n' {
@@ -30,17 +31,17 @@ func (s *lineSplitter) write(p []byte) {
 			continue
 		}
 		if len(s.partial) == 0 {
-			s.emit(p[:n])
+			s.Emit(p[:n])
 		} else {
 			s.partial = append(s.partial, p[:n]...)
-			s.flush()
+			s.Flush()
 		}
 		p = p[n:]
 	}
 }
 
 // emitLong emits a piece of pieceMax bytes, without the beginning of a character that the cut would split.
-func (s *lineSplitter) emitLong(p []byte) {
+func (s *LineSplitter) emitLong(p []byte) {
 	s.partial = append(s.partial, p...)
 	end := len(s.partial)
 	for back := 1; back < utf8.UTFMax; back++ {
@@ -51,14 +52,14 @@ func (s *lineSplitter) emitLong(p []byte) {
 			break
 		}
 	}
-	s.emit(s.partial[:end])
+	s.Emit(s.partial[:end])
 	s.partial = append(s.partial[:0], s.partial[end:]...)
 }
 
-// flush emits the rest, which has no end of line. Without a rest it emits nothing.
-func (s *lineSplitter) flush() {
+// Flush emits the rest, which has no end of line. Without a rest it emits nothing.
+func (s *LineSplitter) Flush() {
 	if len(s.partial) > 0 {
-		s.emit(s.partial)
+		s.Emit(s.partial)
 		s.partial = s.partial[:0]
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 func split(chunks ...string) []string {
 	var pieces []string
-	s := lineSplitter{emit: func(piece []byte) { pieces = append(pieces, string(piece)) }}
+	s := LineSplitter{Emit: func(piece []byte) { pieces = append(pieces, string(piece)) }}
 	for _, chunk := range chunks {
-		s.write([]byte(chunk))
+		s.Write([]byte(chunk))
 	}
-	s.flush()
+	s.Flush()
 	return pieces
 }
 

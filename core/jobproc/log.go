@@ -45,7 +45,7 @@ type logBounds struct {
 
 	raw      []rawOutput
 	rawBytes int
-	lines    map[string]*lineSplitter // by stream: the line that is not complete, which is before raw
+	lines    map[string]*LineSplitter // by stream: the line that is not complete, which is before raw
 }
 
 // rawOutput is output of a command as it was read.
@@ -86,14 +86,14 @@ func (b *logBounds) encode(j *job.Job, op int) {
 	for _, r := range b.raw {
 		s := b.lines[r.stream]
 		if s == nil {
-			s = &lineSplitter{}
+			s = &LineSplitter{}
 			if b.lines == nil {
-				b.lines = map[string]*lineSplitter{}
+				b.lines = map[string]*LineSplitter{}
 			}
 			b.lines[r.stream] = s
 		}
-		s.emit = func(piece []byte) { b.addOutput(j, op, r.at, r.stream, piece) }
-		s.write(r.bytes)
+		s.Emit = func(piece []byte) { b.addOutput(j, op, r.at, r.stream, piece) }
+		s.Write(r.bytes)
 	}
 	b.raw, b.rawBytes = nil, 0
 }
@@ -101,8 +101,8 @@ func (b *logBounds) encode(j *job.Job, op int) {
 // endLine makes the entry of a stream's last line, which has no newline.
 func (b *logBounds) endLine(j *job.Job, op int, now job.Timestamp, stream string) {
 	if s := b.lines[stream]; s != nil {
-		s.emit = func(piece []byte) { b.addOutput(j, op, now, stream, piece) }
-		s.flush()
+		s.Emit = func(piece []byte) { b.addOutput(j, op, now, stream, piece) }
+		s.Flush()
 	}
 }
 

@@ -185,20 +185,6 @@ func (f *Follower) Log(ctx context.Context) ([]LogEntry, error) {
 	return slices.Concat(logs...), nil
 }
 
-// Follow passes every change to show until the job is final, and returns the last status.
-func (f *Follower) Follow(ctx context.Context, show func(Change)) (string, error) {
-	for {
-		next, err := f.Next(ctx)
-		if err != nil {
-			return "", err
-		}
-		show(next)
-		if next.Final {
-			return next.Status, nil
-		}
-	}
-}
-
 // Ending queries the end of the job, which must be final.
 func (f *Follower) Ending(ctx context.Context) (Ending, error) {
 	return EndingOf(ctx, f.Session, f.ID)

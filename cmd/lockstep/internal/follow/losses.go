@@ -29,20 +29,6 @@ func PartialFlag(command *cobra.Command, partial *bool) {
 // Losses describe in words what is missing of a job's output; "" if all of it was written.
 type Losses string
 
-func lossesOf(account job.OutputAccount, unwritten error) Losses {
-	switch {
-	case unwritten != nil:
-		return Losses("output could not be written: " + unwritten.Error())
-	case account.Missing != (job.Output{}):
-		return "output is missing"
-	case account.Unreadable > 0:
-		return "output is missing, since log entries cannot be read"
-	case account.Uncertain:
-		return "output may be missing"
-	}
-	return ""
-}
-
 // Error is the error of a command that has shown the output of job id, which is not complete. end is a
 // sentence about the job: its end, as if the output were complete.
 func (l Losses) Error(id int64, end string) *cli.ExitError {

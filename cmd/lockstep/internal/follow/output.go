@@ -10,6 +10,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 	"lockstep/core/outflow"
 )
 
@@ -56,15 +57,10 @@ type JobOutput struct {
 	// Stamped: each line begins with its timestamp.
 	Stamped bool
 
-	account job.OutputAccount // of the log
-	// streamed: output comes by a Stream, beside the log, whose output is not shown then. have is what was shown of the output or reported
-	// as missing.
-	streamed  bool
-	have      outflow.Position
-	missed    outflow.Position // of have: what was missing on the Stream
-	unwritten error            // the first error of a write
-	states    map[string]lineState
-	open      string // the stream whose last line has no newline yet
+	delivery
+	lines  [2]*jobproc.LineSplitter // by stream, of output that is not from the log
+	states map[string]lineState
+	open   string // the stream whose last line has no newline yet
 }
 
 // lineState is the state of a stream after its last piece.
@@ -76,95 +72,51 @@ const (
 	afterReturn // the last piece ended with a carriage return
 )
 
-// Show writes log entries to their streams, and reports missing ones at their places.
-func (o *JobOutput) Show(entries []LogEntry) {
-	for _, entry := range entries {
-		entry.Type, entry.Payload = job.FromMessage(entry.Type, entry.Payload)
-		gap := o.account.Add(entry.Type, entry.Payload)
-		if o.streamed && (job.IsOutput(entry.Type) || entry.Type == job.LogMissing) {
-			continue
-		}
-		if gap != (job.Output{}) {
-			o.reportMissing(gap)
-		}
-		o.have = outputOf(o.account.Delivered.Plus(o.account.Missing))
-		stream, piece, ok := job.DecodeOutput(entry.Type, entry.Payload)
-		switch {
-		case ok:
-			o.write(stream, entry, piece)
-		case entry.Type == job.LogMissing:
-			if _, known := decodeMissing(entry.Payload); !known {
-				o.report(unreadableText)
-			}
-		case job.IsOutput(entry.Type):
+// entry is part of view.
+func (o *JobOutput) entry(entry LogEntry, typ string, payload []byte) {
+	entry.Type, entry.Payload = typ, payload
+	stream, piece, ok := job.DecodeOutput(typ, payload)
+	switch {
+	case ok:
+		o.flushLines()
+		o.write(stream, entry, piece)
+	case typ == job.LogMissing:
+		if _, known := decodeMissing(payload); !known {
 			o.report(unreadableText)
-		case entry.Type == job.LogOpen:
-			o.report(openText(entry.Payload))
-		case entry.Type == job.LogCut:
-			o.report(job.CutText)
-		case entry.Type == job.LogMessage || o.Others:
-			o.write(job.LogStdout, entry, []byte(entry.Text()+"\n"))
 		}
+	case job.IsOutput(typ):
+		o.report(unreadableText)
+	case typ == job.LogOpen:
+		o.report(openText(payload))
+	case typ == job.LogCut:
+		o.report(job.CutText)
+	case typ == job.LogMessage || o.Others:
+		o.flushLines()
+		o.write(job.LogStdout, entry, []byte(entry.Text()+"\n"))
 	}
 }
 
-func outputOf(o job.Output) outflow.Position {
-	return outflow.Position{Stdout: o.Stdout.Bytes, Stderr: o.Stderr.Bytes}
-}
-
-// ShowPiece writes output of a Stream, as far as the log has not brought it already.
-func (o *JobOutput) ShowPiece(p Piece) {
-	o.streamed = true
-	name, have := job.LogStdout, &o.have.Stdout
-	if p.Stream == outflow.Stderr {
-		name, have = job.LogStderr, &o.have.Stderr
-	}
-	if p.Ends() {
-		o.reportGap(job.LogStdout, p.At.Stdout-o.have.Stdout, &o.missed.Stdout)
-		o.reportGap(job.LogStderr, p.At.Stderr-o.have.Stderr, &o.missed.Stderr)
-		o.have = p.At
+// output is part of view. For a terminal, or with timestamps, it is cut into lines, as the log has them.
+func (o *JobOutput) output(s outflow.Stream, output []byte) {
+	name := streamName(s)
+	if _, terminal := o.writer(name); !terminal && !o.Stamped {
+		o.write(name, LogEntry{}, output)
 		return
 	}
-	from := p.At.Of(p.Stream)
-	if p.Stream == outflow.Stderr {
-		o.reportGap(name, from-*have, &o.missed.Stderr)
-	} else {
-		o.reportGap(name, from-*have, &o.missed.Stdout)
+	if o.lines[s] == nil {
+		o.lines[s] = &jobproc.LineSplitter{Emit: func(line []byte) {
+			o.write(name, LogEntry{Time: client.Timestamp{Time: o.Streams.Now()}}, line)
+		}}
 	}
-	if shown := *have - from; shown < int64(len(p.Output)) {
-		o.write(name, LogEntry{Time: client.Timestamp{Time: o.Streams.Now()}}, p.Output[max(shown, 0):])
-		*have = from + int64(len(p.Output))
-	}
+	o.lines[s].Write(output)
 }
 
-// ShowRest shows what is in the whole log of a job and was not shown: the Stream has broken off.
-func (o *JobOutput) ShowRest(entries []LogEntry) {
-	var log job.OutputAccount
-	for _, entry := range entries {
-		before := outputOf(log.Delivered.Plus(log.Missing))
-		log.Add(entry.Type, entry.Payload)
-		if name, output, ok := job.DecodeOutput(entry.Type, entry.Payload); ok {
-			p := Piece{Frame: outflow.Frame{At: before, Output: output}}
-			if name == job.LogStderr {
-				p.Stream = outflow.Stderr
-			}
-			o.ShowPiece(p)
+// flushLines writes lines that are not complete.
+func (o *JobOutput) flushLines() {
+	for _, l := range o.lines {
+		if l != nil {
+			l.Flush()
 		}
-	}
-	o.ShowPiece(Piece{Frame: outflow.Frame{At: outputOf(log.Delivered.Plus(log.Missing))}})
-}
-
-// IsStreamed reports whether output has come by a Stream.
-func (o *JobOutput) IsStreamed() bool { return o.streamed }
-
-// LogLacksOutput reports whether the log has lost output.
-func (o *JobOutput) LogLacksOutput() bool { return o.account.Missing != (job.Output{}) }
-
-// reportGap reports bytes of a stream that a Stream did not bring; there is none if the number is not positive.
-func (o *JobOutput) reportGap(stream string, bytes int64, missed *int64) {
-	if bytes > 0 {
-		*missed += bytes
-		o.report("missing here: " + term.Count(bytes, "byte") + " of " + streamWords.Replace(stream))
 	}
 }
 
@@ -177,6 +129,7 @@ func (o *JobOutput) writer(stream string) (w io.Writer, terminal bool) {
 
 // report writes one line about the current place to standard error.
 func (o *JobOutput) report(text string) {
+	o.flushLines()
 	o.EndLine()
 	cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: %s", o.ID, text))
 }
@@ -185,12 +138,6 @@ func (o *JobOutput) report(text string) {
 func (o *JobOutput) put(w io.Writer, text []byte) {
 	_, err := w.Write(text)
 	o.keep(err)
-}
-
-func (o *JobOutput) keep(err error) {
-	if o.unwritten == nil {
-		o.unwritten = err
-	}
 }
 
 // write writes one piece of a stream to its output, at a terminal without control characters and with lines of both streams kept apart.
@@ -256,68 +203,59 @@ func (o *JobOutput) EndLine() {
 	}
 }
 
-// reportMissing reports the output missing at the current place.
-func (o *JobOutput) reportMissing(gap job.Output) {
-	had := o.account.Delivered.Plus(o.account.Missing).Minus(gap)
-	say := func(name string, gap, had job.StreamOutput) {
-		if gap != (job.StreamOutput{}) {
+// lacks is part of view.
+func (o *JobOutput) lacks(g gap) {
+	say := func(name string, missing, had job.StreamOutput) {
+		switch {
+		case missing == (job.StreamOutput{}):
+		case g.exact:
 			o.report(fmt.Sprintf("missing here: %s (%s) of %s, after line %d",
-				term.Count(gap.Lines, "line"), term.Count(gap.Bytes, "byte"), name, had.Lines))
+				term.Count(missing.Lines, "line"), term.Count(missing.Bytes, "byte"), name, had.Lines))
+		default:
+			o.report("missing here: " + term.Count(missing.Bytes, "byte") + " of " + name)
 		}
 	}
-	say("standard output", gap.Stdout, had.Stdout)
-	say("standard error", gap.Stderr, had.Stderr)
-	if gap.Messages > 0 {
-		o.report("missing here: " + term.Count(gap.Messages, "log message"))
+	say("standard output", g.Stdout, g.had.Stdout)
+	say("standard error", g.Stderr, g.had.Stderr)
+	if g.Messages > 0 {
+		o.report("missing here: " + term.Count(g.Messages, "log message"))
 	}
 }
 
-// Losses are what is missing of the output that was shown.
-func (o *JobOutput) Losses() Losses {
-	account := o.account
-	if o.streamed {
-		account.Missing, account.Unreadable = o.streamMissing(), 0
-	}
-	return lossesOf(account, o.unwritten)
-}
-
-// streamMissing is what is missing of a Stream, in bytes: its lines were not seen.
-func (o *JobOutput) streamMissing() job.Output {
-	return job.Output{Stdout: job.StreamOutput{Bytes: o.missed.Stdout}, Stderr: job.StreamOutput{Bytes: o.missed.Stderr}}
-}
-
-// Finish ends the last line, also one that a stream keeps back, and reports the total of missing output.
-func (o *JobOutput) Finish() {
+// finish ends the last line, also one that a stream keeps back, and reports the total of missing output.
+func (o *JobOutput) finish() {
+	o.flushLines()
 	o.EndLine()
 	for _, w := range []io.Writer{o.Streams.Out, o.Streams.Err} {
 		if w, is := w.(interface{ Flush() error }); is {
 			o.keep(w.Flush())
 		}
 	}
-	missing := o.account.Missing
-	all := o.account.Delivered.Plus(missing)
-	if o.streamed {
-		missing = o.streamMissing()
-	}
-	if missing == (job.Output{}) {
+	if o.missing == (job.Output{}) {
 		return
 	}
+	cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: missing in all: %s. The log of a job is bounded; "+
+		"\"lockstep run --keep-output\" keeps all output of a command", o.ID, strings.Join(o.totals(), " and ")))
+}
+
+// totals are how much of what is missing.
+func (o *JobOutput) totals() []string {
+	all := o.account.Delivered.Plus(o.account.Missing)
 	var parts []string
-	part := func(name string, missing, all job.StreamOutput) {
+	part := func(name string, missing, all job.StreamOutput, shown int64) {
 		switch {
 		case missing == (job.StreamOutput{}):
-		case missing.Lines == 0:
-			parts = append(parts, term.Count(missing.Bytes, "byte")+" of "+name)
+		case o.uncounted:
+			parts = append(parts, fmt.Sprintf("%d of %s of %s", missing.Bytes, term.Count(max(shown, all.Bytes), "byte"), name))
 		default:
 			parts = append(parts, fmt.Sprintf("%d of %s of %s (%d of %s)", missing.Lines, term.Count(all.Lines, "line"), name,
 				missing.Bytes, term.Count(all.Bytes, "byte")))
 		}
 	}
-	part("standard output", missing.Stdout, all.Stdout)
-	part("standard error", missing.Stderr, all.Stderr)
-	if missing.Messages > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s", missing.Messages, term.Count(all.Messages, "log message")))
+	part("standard output", o.missing.Stdout, all.Stdout, o.have.Stdout)
+	part("standard error", o.missing.Stderr, all.Stderr, o.have.Stderr)
+	if o.missing.Messages > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s", o.missing.Messages, term.Count(all.Messages, "log message")))
 	}
-	cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: missing in all: %s. The log of a job is bounded; to keep all output of a command, "+
-		"redirect it in the command: sh -c 'COMMAND > FILE'", o.ID, strings.Join(parts, " and ")))
+	return parts
 }

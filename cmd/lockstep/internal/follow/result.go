@@ -161,3 +161,19 @@ func (e Ending) Sentence(id int64) string {
 	}
 	return b.String()
 }
+
+// Exit is the exit code for the end of job id: that of its command, and cli.ExitFailure for a job that has failed in another way or was
+// canceled. text describes the end; "" if the job has succeeded.
+func (e Ending) Exit(id int64) (code int, text string) {
+	switch e.Status {
+	case client.StatusSuccess:
+		var result CommandEnd
+		if json.Unmarshal(e.Success, &result) != nil || result.ExitStatus == nil {
+			return 0, ""
+		}
+		return *result.ExitStatus, ""
+	case client.StatusError:
+		return e.Failure.ExitCode(), e.Sentence(id)
+	}
+	return cli.ExitFailure, e.Sentence(id)
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"lockstep/cmd/lockstep/internal/client"
@@ -18,18 +19,19 @@ import (
 const streamPause = 500 * time.Millisecond
 
 // Stream is the output of a job as its process sends it, beside the log: what the log drops is there, too. It connects until a process of
-// the job takes it. A process with little output takes no readers, because its log has everything.
+// the job takes it, and again at its place if the connection is lost. A process with little output takes no readers, because its log has
+// everything.
 type Stream struct {
-	// Pieces has what comes. The reader calls Taken after each one, and the job process is told then.
-	Pieces <-chan Piece
-	taken  chan struct{}
-	cancel context.CancelFunc
+	// Pieces has what comes. The reader calls Taken after each one that is not Lost, and the job process is told then.
+	Pieces    <-chan Piece
+	taken     chan struct{}
+	cancel    context.CancelFunc
+	connected atomic.Bool
 }
 
-// Piece is the next output, the end of it, or the loss of the connection: the process has died.
+// Piece is the next output, the end of it, or the loss of the connection: the process has died, or a daemon that reads for this one.
 type Piece struct {
 	outflow.Frame // its output is valid until Taken
-	Gap           outflow.Position
 	Lost          bool
 }
 
@@ -39,52 +41,59 @@ func OpenStream(ctx context.Context, daemon *client.Session, id int64, follows b
 	pieces := make(chan Piece)
 	s := &Stream{Pieces: pieces, taken: make(chan struct{}), cancel: cancel}
 	path := filepath.Join(filepath.Dir(daemon.Path), persistence.OutputSocket)
+	hello := end.Hello{Job: id, Follows: follows}
+	conn, err := end.Dial(ctx, path, hello)
+	s.connected.Store(err == nil)
 	go func() {
-		for ctx.Err() == nil && !s.read(ctx, path, end.Hello{Job: id, Follows: follows}, pieces) {
+		for ctx.Err() == nil {
+			if err == nil && s.read(ctx, conn, &hello.At, pieces) {
+				return
+			}
+			s.connected.Store(false)
 			select {
 			case <-ctx.Done():
+				return
 			case <-time.After(streamPause):
 			}
+			conn, err = end.Dial(ctx, path, hello)
+			s.connected.Store(err == nil)
 		}
 	}()
 	return s
 }
 
-// read reads over one connection. It reports whether a process has taken the reader: then the output has ended, or is lost.
-func (s *Stream) read(ctx context.Context, path string, h end.Hello, pieces chan<- Piece) (taken bool) {
-	c, err := end.Dial(ctx, path, h)
-	if err != nil {
-		return false
-	}
+// read reads over one connection from a place on, and moves the place on. It reports whether the output has ended.
+func (s *Stream) read(ctx context.Context, c *os.File, at *outflow.Position, pieces chan<- Piece) (ended bool) {
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	reader := end.NewReader(c, h.At)
-	for {
-		f, gap, err := reader.Next()
-		switch {
-		case reader.Ended && errors.Is(err, io.EOF):
+	reader := end.NewReader(c, *at)
+	for taken := false; ; taken = true {
+		f, _, err := reader.Next()
+		if reader.Ended && errors.Is(err, io.EOF) {
 			return true
-		case err != nil && !taken:
-			return false
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return true // this command ends
 		}
-		taken = true
+		if err != nil && !taken {
+			return false
+		}
 		select {
-		case pieces <- Piece{Frame: f, Gap: gap, Lost: err != nil}:
+		case pieces <- Piece{Frame: f, Lost: err != nil}:
 		case <-ctx.Done():
-			return true
+			return false
 		}
 		if err != nil {
-			return true
+			return false
 		}
 		select {
 		case <-s.taken:
+			*at = reader.At
 		case <-ctx.Done():
-			return true
+			return false
 		}
 	}
 }
+
+// Connected reports whether the daemon has the connection, or a process has taken it.
+func (s *Stream) Connected() bool { return s.connected.Load() }
 
 // Taken says that the last piece was written.
 func (s *Stream) Taken() { s.taken <- struct{}{} }

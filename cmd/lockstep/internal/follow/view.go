@@ -4,41 +4,39 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
+	"lockstep/core/outflow"
 )
 
 // EventView prints the course of a job for programs, as JSON lines. A line that cannot be written is missing output.
 type EventView struct {
-	Out  io.Writer
-	ID   int64
+	Out io.Writer
+	ID  int64
+	// Now is the time of output that is not from the log.
+	Now  func() time.Time
 	last Change
 
-	account   job.OutputAccount
-	unwritten error // the first error of a write
+	delivery
+	lines [2]*jobproc.LineSplitter // by stream, of output that is not from the log
 }
 
-// Losses are what is missing of the output that was shown.
-func (v *EventView) Losses() Losses { return lossesOf(v.account, v.unwritten) }
-
-func (v *EventView) print(e Event) {
-	if err := PrintEvent(v.Out, e); err != nil && v.unwritten == nil {
-		v.unwritten = err
-	}
-}
+func (v *EventView) print(e Event) { v.keep(PrintEvent(v.Out, e)) }
 
 // Submitted prints that the job was submitted, to a daemon.
 func (v *EventView) Submitted(daemon client.Whose) {
 	v.print(Event{Event: "submitted", Job: v.ID, Daemon: daemon})
 }
 
-// End prints the end of the job, with what is missing. Losses knows afterwards whether that line was written.
+// End prints the end of the job, with what is missing. losses knows afterwards whether that line was written.
 func (v *EventView) End(status string, exitCode *int, text string) {
-	e := Event{Event: "end", Job: v.ID, Status: status, ExitCode: exitCode, Error: text, Incomplete: v.Losses() != ""}
-	if v.account.Missing != (job.Output{}) {
-		e.Missing = &v.account.Missing
+	e := Event{Event: "end", Job: v.ID, Status: status, ExitCode: exitCode, Error: text, Incomplete: v.losses() != ""}
+	if v.missing != (job.Output{}) {
+		e.Missing = &v.missing
 	}
 	v.print(e)
 }
@@ -49,19 +47,44 @@ func (v *EventView) Show(c Change) {
 	if !client.Final(c.Status) {
 		v.status(c)
 	}
-	v.Entries(c.Entries)
+	v.entries(v, c.Entries)
 	if c.Final {
 		v.status(c)
 	}
 }
 
-// Entries prints log entries, each after the report of output missing before it.
-func (v *EventView) Entries(entries []LogEntry) {
-	for _, entry := range entries {
-		if gap := v.account.Add(entry.Type, entry.Payload); gap != (job.Output{}) {
-			v.print(Event{Event: "missing", Job: v.ID, Serial: entry.Serial, Missing: &gap})
+// entry is part of view.
+func (v *EventView) entry(e LogEntry, typ string, _ []byte) {
+	if job.IsOutput(typ) {
+		v.flush()
+	}
+	v.print(e.event(v.ID))
+}
+
+// output is part of view.
+func (v *EventView) output(s outflow.Stream, output []byte) {
+	if v.lines[s] == nil {
+		v.lines[s] = &jobproc.LineSplitter{Emit: func(line []byte) {
+			e := LogEntry{Time: client.Timestamp{Time: v.Now()}}
+			e.Type, e.Payload = job.EncodeOutput(streamName(s), line)
+			v.print(e.event(v.ID))
+		}}
+	}
+	v.lines[s].Write(output)
+}
+
+// lacks is part of view.
+func (v *EventView) lacks(g gap) {
+	v.flush()
+	v.print(Event{Event: "missing", Job: v.ID, Serial: g.serial, Missing: &g.Output})
+}
+
+// flush prints lines that are not complete.
+func (v *EventView) flush() {
+	for _, l := range v.lines {
+		if l != nil {
+			l.Flush()
 		}
-		v.print(entry.event(v.ID))
 	}
 }
 

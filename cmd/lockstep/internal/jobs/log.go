@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -68,9 +69,9 @@ func runLog(ctx context.Context, opts logOptions, globals *cli.Globals, args []s
 	case opts.Follow && len(ids) > 1:
 		return followLogs(ctx, opts, globals, daemon, ids)
 	case opts.Follow && len(ids) == 1:
-		view := newLogView(opts, globals, globals.Streams, ids[0])
+		view := newLogView(ctx, opts, globals, daemon, globals.Streams, ids[0])
 		f := &follow.Follower{Session: daemon, ID: ids[0]}
-		if _, err := f.Follow(ctx, func(c follow.Change) { view.show(c.Entries) }); err != nil {
+		if _, err := liveOf(ctx, daemon, ids[0], view).Follow(ctx, f, &sync.Mutex{}); err != nil {
 			return err
 		}
 		return view.finish(ctx, daemon)
@@ -105,7 +106,7 @@ func laterLoss(globals *cli.Globals, earlier, err error) error {
 }
 
 // printLog prints the present log of one job. The error says that there is no such job, or that output is missing.
-func printLog(ctx context.Context, opts logOptions, globals *cli.Globals, daemon client.Querier, id int64) error {
+func printLog(ctx context.Context, opts logOptions, globals *cli.Globals, daemon *client.Session, id int64) error {
 	rows, err := client.QueryJobs(ctx, daemon, []int64{id}, "status", "oplog")
 	if err != nil {
 		return err
@@ -118,8 +119,8 @@ func printLog(ctx context.Context, opts logOptions, globals *cli.Globals, daemon
 	if status == "" {
 		return client.ErrUnknownJob(id)
 	}
-	view := newLogView(opts, globals, globals.Streams, id)
-	view.show(slices.Concat(logs...))
+	view := newLogView(ctx, opts, globals, daemon, globals.Streams, id)
+	view.Show(slices.Concat(logs...))
 	return view.finish(ctx, daemon)
 }
 
@@ -127,20 +128,18 @@ func printLog(ctx context.Context, opts logOptions, globals *cli.Globals, daemon
 func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daemon *client.Session, ids []int64) error {
 	views := map[int64]*logView{}
 	for _, id := range ids {
-		views[id] = newLogView(opts, globals, prefixed(globals.Streams, id), id)
+		views[id] = newLogView(ctx, opts, globals, daemon, prefixed(globals.Streams, id), id)
 	}
 	var worst error
-	err := followSeveral(ctx, daemon, ids,
-		func(id int64, c follow.Change) { views[id].show(c.Entries) },
-		func(f *follow.Follower, _ string) error {
-			err := views[f.ID].finish(ctx, f.Session)
-			var incomplete *cli.ExitError
-			if err != nil && !errors.As(err, &incomplete) {
-				return err
-			}
-			worst = laterLoss(globals, worst, err)
-			return nil
-		})
+	err := followSeveral(ctx, daemon, views, func(v *logView, f *follow.Follower, _ string) error {
+		err := v.finish(ctx, f.Session)
+		var incomplete *cli.ExitError
+		if err != nil && !errors.As(err, &incomplete) {
+			return err
+		}
+		worst = laterLoss(globals, worst, err)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -149,37 +148,31 @@ func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daem
 
 // logView prints the log as text or as JSON.
 type logView struct {
-	json, partial bool
-	lines         follow.JobOutput
-	events        follow.EventView
+	follow.Views
+	partial bool
 }
 
-func newLogView(opts logOptions, globals *cli.Globals, streams cli.Streams, id int64) *logView {
-	return &logView{json: globals.JSON, partial: opts.Partial, events: follow.EventView{Out: globals.Streams.Out, ID: id},
-		lines: follow.JobOutput{ID: id, Streams: streams, Others: true, Stamped: opts.Timestamps}}
+func newLogView(
+	ctx context.Context, opts logOptions, globals *cli.Globals, daemon *client.Session, streams cli.Streams, id int64,
+) *logView {
+	v := &logView{Views: follow.ViewsOf(ctx, globals, daemon, streams, id), partial: opts.Partial}
+	v.Lines.Others, v.Lines.Stamped = true, opts.Timestamps
+	return v
 }
 
-func (v *logView) show(entries []follow.LogEntry) {
-	if v.json {
-		v.events.Entries(entries)
-		return
-	}
-	v.lines.Show(entries)
-}
+// ShowChange is part of follow.LiveView.
+func (v *logView) ShowChange(c follow.Change) { v.Show(c.Entries) }
 
 // finish ends the output. If some is missing, it asks for the status of the job and returns both as an error, unless --partial is given.
 func (v *logView) finish(ctx context.Context, daemon client.Querier) error {
-	v.lines.Finish()
-	losses := v.lines.Losses()
-	if v.json {
-		losses = v.events.Losses()
-	}
+	v.Finish()
+	losses := v.Losses()
 	if losses == "" || v.partial {
 		return nil
 	}
-	end, err := follow.EndingOf(ctx, daemon, v.lines.ID)
+	end, err := follow.EndingOf(ctx, daemon, v.Lines.ID)
 	if err != nil {
 		return err
 	}
-	return losses.Error(v.lines.ID, end.Outcome(v.lines.ID))
+	return losses.Error(v.Lines.ID, end.Outcome(v.Lines.ID))
 }

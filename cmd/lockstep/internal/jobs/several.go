@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -57,55 +58,47 @@ func shownJobs(ctx context.Context, globals *cli.Globals, daemon client.Querier,
 // followedMax bounds the number of jobs followed at once. Each has a connection.
 const followedMax = 100
 
-// followSeveral follows jobs to their ends, at the same time. show gets their changes, one at a time. done is called
-// once for each job, with the follower of the job after its end; the first error ends all.
-func followSeveral(
-	ctx context.Context, daemon *client.Session, ids []int64,
-	show func(id int64, c follow.Change), done func(*follow.Follower, string) error,
+// liveOf follows a job that another client has submitted.
+func liveOf(ctx context.Context, daemon *client.Session, id int64, view follow.LiveView) *follow.Live {
+	return &follow.Live{View: view, After: daemon.After, Open: func() *follow.Stream { return follow.OpenStream(ctx, daemon, id, false) }}
+}
+
+// followSeveral follows jobs to their ends, at the same time, each with its view; they are called one at a time. done is called once for
+// each job, with the follower of the job after its end; the first error ends all.
+func followSeveral[V follow.LiveView](
+	ctx context.Context, daemon *client.Session, views map[int64]V, done func(V, *follow.Follower, string) error,
 ) error {
-	if len(ids) > followedMax {
-		return cli.Usagef("at most %d jobs can be followed at once, not %d", followedMax, len(ids))
+	if len(views) > followedMax {
+		return cli.Usagef("at most %d jobs can be followed at once, not %d", followedMax, len(views))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type news struct {
-		of     *follow.Follower
-		change follow.Change
-		err    error
-	}
-	channel := make(chan news)
-	for _, id := range ids {
-		session := daemon.Other()
-		defer session.Close()
-		f := &follow.Follower{Session: session, ID: id}
-		go func() {
-			for {
-				change, err := f.Next(ctx)
-				select {
-				case channel <- news{f, change, err}:
-				case <-ctx.Done():
-					return
-				}
-				if err != nil || change.Final {
-					return
-				}
+	var showing sync.Mutex
+	results := make(chan error, len(views))
+	var following sync.WaitGroup
+	for id, view := range views {
+		following.Go(func() {
+			session := daemon.Other()
+			defer session.Close()
+			f := &follow.Follower{Session: session, ID: id}
+			status, err := liveOf(ctx, session, id, view).Follow(ctx, f, &showing)
+			showing.Lock()
+			defer showing.Unlock()
+			if err == nil && ctx.Err() == nil {
+				err = done(view, f, status)
 			}
-		}()
+			results <- err
+		})
 	}
-	for open := len(ids); open > 0; {
-		n := <-channel
-		if n.err != nil {
-			return n.err
-		}
-		show(n.of.ID, n.change)
-		if n.change.Final {
-			open--
-			if err := done(n.of, n.change.Status); err != nil {
-				return err
-			}
+	var failed error
+	for range views {
+		if err := <-results; err != nil && failed == nil {
+			failed = err
+			cancel()
 		}
 	}
-	return nil
+	following.Wait()
+	return failed
 }
 
 // prefixed are streams whose lines begin with the id of a job, for the output of several jobs.

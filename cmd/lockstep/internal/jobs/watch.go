@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -72,145 +73,122 @@ func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args
 		fmt.Fprintln(globals.Streams.Err, "no jobs")
 		return nil
 	case 1:
-		w := newWatched(globals, globals.Streams, ids[0])
+		w := newWatched(ctx, globals, daemon, globals.Streams, ids[0])
 		f := &follow.Follower{Session: daemon, ID: ids[0]}
-		status, err := f.Follow(ctx, w.show)
+		status, err := liveOf(ctx, daemon, ids[0], w).Follow(ctx, f, &sync.Mutex{})
 		if err != nil {
 			return err
 		}
 		return w.end(ctx, opts, f, status)
 	}
-	watched := map[int64]*watched{}
+	all := map[int64]*watched{}
 	for _, id := range ids {
-		watched[id] = newWatched(globals, prefixed(globals.Streams, id), id)
+		all[id] = newWatched(ctx, globals, daemon, prefixed(globals.Streams, id), id)
 	}
 	code := 0
-	err = followSeveral(ctx, daemon, ids,
-		func(id int64, c follow.Change) { watched[id].show(c) },
-		func(f *follow.Follower, status string) error {
-			err := watched[f.ID].end(ctx, opts, f, status)
-			if err == nil {
-				return nil
-			}
-			var exit *cli.ExitError
-			if !errors.As(err, &exit) {
-				exit = &cli.ExitError{Code: cli.ExitFailure, Err: err}
-			}
-			if exit.Err != nil {
-				cli.PrintError(globals.Streams.Err, exit.Err.Error())
-			}
-			code = max(code, exit.Code)
+	err = followSeveral(ctx, daemon, all, func(w *watched, f *follow.Follower, status string) error {
+		err := w.end(ctx, opts, f, status)
+		if err == nil {
 			return nil
-		})
+		}
+		var exit *cli.ExitError
+		if !errors.As(err, &exit) {
+			exit = &cli.ExitError{Code: cli.ExitFailure, Err: err}
+		}
+		if exit.Err != nil {
+			cli.PrintError(globals.Streams.Err, exit.Err.Error())
+		}
+		code = max(code, exit.Code)
+		return nil
+	})
 	if err != nil || code == 0 {
 		return err
 	}
 	return &cli.ExitError{Code: code}
 }
 
-// watched is a job that `watch` follows, as text or, with json, as events; both views get each change.
+// watched is a job that `watch` follows: the changes of its status, and its output.
 type watched struct {
-	json   bool
-	events *follow.EventView
-	lines  *watchView
+	follow.Views
+	palette term.Palette
+	status  io.Writer // changes of the status, as text
+	last    follow.Change
 }
 
-func newWatched(globals *cli.Globals, streams cli.Streams, id int64) *watched {
-	return &watched{json: globals.JSON, events: &follow.EventView{Out: globals.Streams.Out, ID: id},
-		lines: &watchView{palette: globals.Palette(), id: id, status: globals.Streams.Out,
-			output: follow.JobOutput{ID: id, Streams: streams, Others: true, Mixed: true}}}
+func newWatched(ctx context.Context, globals *cli.Globals, daemon *client.Session, streams cli.Streams, id int64) *watched {
+	w := &watched{Views: follow.ViewsOf(ctx, globals, daemon, streams, id), palette: globals.Palette(), status: globals.Streams.Out}
+	w.Lines.Others, w.Lines.Mixed = true, true
+	return w
 }
 
-func (w *watched) show(c follow.Change) {
-	if w.json {
-		w.events.Show(c)
+// ShowChange is part of follow.LiveView.
+func (w *watched) ShowChange(c follow.Change) {
+	if w.JSON {
+		w.Events.Show(c)
 		return
 	}
-	w.lines.show(c)
-}
-
-// losses are what is missing of the view that is shown.
-func (w *watched) losses() follow.Losses {
-	if w.json {
-		return w.events.Losses()
-	}
-	return w.lines.output.Losses()
-}
-
-// end reports the end of the job and returns the error with the exit code; nil: the job has succeeded and no output is missing.
-func (w *watched) end(ctx context.Context, opts watchOptions, f *follow.Follower, status string) error {
-	w.lines.output.Finish()
-	text, lost, err := w.outcome(ctx, opts, f, status)
-	if err != nil {
-		return err
-	}
-	if w.json {
-		before := w.losses()
-		w.events.End(status, nil, text)
-		if w.losses() != before { // the line of the end itself is missing
-			if text, lost, err = w.outcome(ctx, opts, f, status); err != nil {
-				return err
-			}
-		}
-	}
-	switch {
-	case lost:
-		return &cli.ExitError{Code: follow.ExitIncomplete, Err: errors.New(text)}
-	case status == client.StatusSuccess:
-		return nil
-	case w.json:
-		return &cli.ExitError{Code: cli.ExitFailure}
-	}
-	return errors.New(text)
-}
-
-// outcome describes the end of a job that did not succeed or of which output is missing and must not be; "" for another.
-func (w *watched) outcome(ctx context.Context, opts watchOptions, f *follow.Follower, status string) (text string, lost bool, err error) {
-	losses := w.losses()
-	lost = losses != "" && !opts.partial
-	if status == client.StatusSuccess && !lost {
-		return "", false, nil
-	}
-	end, err := f.Ending(ctx)
-	if err != nil {
-		return "", lost, err
-	}
-	text = end.Outcome(f.ID)
-	if lost {
-		text = losses.Error(f.ID, text).Error()
-	}
-	return text, lost, nil
-}
-
-// watchView prints the events of one job as text, in their order.
-type watchView struct {
-	palette term.Palette
-	id      int64
-	last    follow.Change
-	status  io.Writer // changes of the status
-	output  follow.JobOutput
-}
-
-func (w *watchView) show(c follow.Change) {
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		w.showStatus(c)
 	}
-	w.output.Show(c.Entries)
+	w.Show(c.Entries)
 	if c.Final {
 		w.showStatus(c)
 	}
 }
 
-func (w *watchView) showStatus(c follow.Change) {
+func (w *watched) showStatus(c follow.Change) {
 	if follow.SameProgress(w.last, c) {
 		return
 	}
 	w.last = c
-	text := fmt.Sprintf("job %d: %s", w.id, cli.StatusText(w.palette, c.Status))
+	text := fmt.Sprintf("job %d: %s", w.Lines.ID, cli.StatusText(w.palette, c.Status))
 	if at := follow.CurrentOpcode(c.OpStatus); at > 0 && !client.Final(c.Status) {
 		text += fmt.Sprintf(", opcode %d of %d", at, len(c.OpStatus))
 	}
-	w.output.EndLine()
+	w.Lines.EndLine()
 	fmt.Fprintln(w.status, text)
+}
+
+// end reports the end of the job and returns the error with the exit code; nil: the job has succeeded and no output is missing.
+func (w *watched) end(ctx context.Context, opts watchOptions, f *follow.Follower, status string) error {
+	w.Finish()
+	code, text, err := w.outcome(ctx, opts, f, status)
+	if err != nil {
+		return err
+	}
+	if w.JSON {
+		before := w.Losses()
+		w.Events.End(status, &code, text)
+		if w.Losses() != before { // the line of the end itself is missing
+			if code, text, err = w.outcome(ctx, opts, f, status); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case code == 0:
+		return nil
+	case w.JSON && code != follow.ExitIncomplete:
+		return &cli.ExitError{Code: code}
+	}
+	return &cli.ExitError{Code: code, Err: errors.New(text)}
+}
+
+// outcome is the exit code of a job, with a description of its end if it did not succeed or output is missing that must not be.
+func (w *watched) outcome(ctx context.Context, opts watchOptions, f *follow.Follower, status string) (code int, text string, err error) {
+	losses := w.Losses()
+	lost := losses != "" && !opts.partial
+	if status == client.StatusSuccess && !lost {
+		return 0, "", nil
+	}
+	end, err := f.Ending(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	if lost {
+		return follow.ExitIncomplete, losses.Error(f.ID, end.Outcome(f.ID)).Error(), nil
+	}
+	code, _ = end.Exit(f.ID)
+	return code, end.Outcome(f.ID), nil
 }

@@ -2,8 +2,8 @@ package submit
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +15,8 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobs"
+	"lockstep/core/wire"
+	"lockstep/edge/outputs/end"
 )
 
 // submitGrace bounds the wait of an interrupted submission for its answer: with the job's id the
@@ -24,28 +26,25 @@ const submitGrace = 2 * time.Second
 // foregroundRun follows one submitted job: it writes output and status to the streams and handles
 // signals of the terminal.
 type foregroundRun struct {
+	globals    *cli.Globals
 	streams    cli.Streams
 	interrupts <-chan os.Signal
 	daemon     *client.Session
 	quiet      bool
-	json       bool
 	partial    bool   // missing output does not change the exit code
 	name       string // of the job; "": none
 	detached   bool   // the job is not followed
 	kept       bool   // its output is kept in files, so that it need not wait for this command
 
-	stream   *follow.Stream // nil: there is none, or it has ended
-	lost     bool           // the stream has broken off
-	final    bool           // the job has ended
-	patience <-chan time.Time
+	unheard bool // the daemon is of an earlier version, and cannot be told that this command follows
 
 	id      int64
 	pending os.Signal // received during the submission
 	input   *bufio.Reader
+	left    error // an interrupt has ended this command while it wrote output; nil: none has
 	line    term.StatusLine
 	last    follow.Change // the change that the status line shows
-	events  follow.EventView
-	output  follow.JobOutput
+	follow.Views
 }
 
 // submit submits one job of one opcode. It keeps the first interrupt for follow; a second one, or submitGrace, ends the submission if it
@@ -74,8 +73,18 @@ func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 }
 
 func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
-	awaits, followed := r.daemon.InJob && !r.detached, r.followed() && !r.kept
-	if r.name == "" && !awaits && !followed {
+	err := r.submitTo(ctx, opcode)
+	var invalid *wire.RequestError
+	if r.isAwaited() && errors.As(err, &invalid) { // a daemon of an earlier version, or a mistake in the job: nothing was submitted
+		r.unheard = true
+		return r.submitTo(ctx, opcode)
+	}
+	return err
+}
+
+func (r *foregroundRun) submitTo(ctx context.Context, opcode any) error {
+	awaits := r.daemon.InJob && !r.detached
+	if r.name == "" && !awaits && !r.isAwaited() {
 		return r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id)
 	}
 	var ids []int64
@@ -83,7 +92,7 @@ func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
 		Ops      []any  `json:"ops"`
 		Name     string `json:"name,omitempty"`
 		Followed bool   `json:"followed,omitempty"`
-	}{[]any{opcode}, r.name, followed}
+	}{[]any{opcode}, r.name, r.isAwaited()}
 	var err error
 	if awaits {
 		err = r.daemon.SubmitToAwait(ctx, []any{job}, &ids)
@@ -100,59 +109,22 @@ func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
 	return nil
 }
 
-// update is sent by the following goroutine: a notice for the user, a change, or the error that
-// ends the updates.
-type update struct {
-	notice string
-	follow.Change
-	err error
-}
+// followed reports whether this command reads all output of the job.
+func (r *foregroundRun) followed() bool { return !r.detached && !r.unheard }
 
-// updatesOf follows in a goroutine, so that an interrupt can be handled while a call waits. stop
-// returns when the goroutine no longer uses the session, which is also the case after the final
-// update. Notices of the session become updates, so that only one goroutine writes.
-func updatesOf(ctx context.Context, f *follow.Follower) (updates <-chan update, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	channel := make(chan update)
-	send := func(u update) {
-		select {
-		case channel <- u:
-		case <-ctx.Done():
-		}
-	}
-	notice := f.Session.Notice
-	if notice != nil {
-		f.Session.Notice = func(text string) { send(update{notice: text}) }
-	}
-	go func() {
-		defer close(channel)
-		for ctx.Err() == nil {
-			next, err := f.Next(ctx)
-			if err != nil || next.Final {
-				f.Session.Notice = notice
-				send(update{Change: next, err: err})
-				return
-			}
-			send(update{Change: next})
-		}
-	}()
-	return channel, func() {
-		cancel()
-		for range channel { // until it is closed
-		}
-	}
-}
+// isAwaited reports whether the job waits for this command to read its output.
+func (r *foregroundRun) isAwaited() bool { return r.followed() && !r.kept }
 
 // follow follows the job to its end and returns the error that carries its exit code; nil: 0. An interrupt may end it while the job
 // continues.
 func (r *foregroundRun) follow(ctx context.Context) error {
-	r.line = term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.json}
+	r.line = term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.globals.JSON}
 	defer r.line.Clear()
-	r.events = follow.EventView{Out: r.streams.Out, ID: r.id}
-	if r.json {
-		r.events.Submitted(r.daemon.Whose)
+	r.Views = follow.ViewsOf(ctx, r.globals, r.daemon, r.streams, r.id)
+	r.SetKept(r.interruptible(ctx, follow.KeptOf(ctx, r.daemon, r.id)))
+	if r.JSON {
+		r.Events.Submitted(r.daemon.Whose)
 	}
-	r.output = follow.JobOutput{ID: r.id, Streams: r.streams}
 	if r.pending != nil {
 		if err := r.interrupted(ctx, r.pending); err != nil {
 			return err
@@ -162,95 +134,79 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 		return fmt.Errorf("job %d continues, but cannot be followed: %w", r.id, err)
 	}
 	f := &follow.Follower{Session: r.daemon, ID: r.id}
-	updates, stop := updatesOf(ctx, f)
+	updates, stop := f.Updates(ctx)
 	defer stop()
+	live := &follow.Live{View: r, Follows: true, After: r.streams.After}
 	if r.followed() {
-		r.stream = follow.OpenStream(ctx, r.daemon, r.id, true)
-		defer r.stream.Close()
+		live.Open = func() *follow.Stream { return follow.OpenStream(ctx, r.daemon, r.id, true) }
+		live.Start()
 	}
-	for {
+	defer live.Close()
+	for done := false; !done; {
 		select {
-		case p := <-r.pieces():
-			r.showPiece(p)
-			if r.final && r.stream == nil {
-				return r.finish(ctx, f)
-			}
-		case <-r.patience: // the process has ended without a word
-			return r.finish(ctx, f)
+		case p := <-live.Pieces():
+			done = live.Piece(p)
+		case <-live.Timer():
+			done = live.TimeIsUp()
 		case signal := <-r.interrupts:
 			if err := r.interrupted(ctx, signal); err != nil {
 				return err
 			}
-		case next := <-updates:
+		case next, open := <-live.Changes(updates):
 			switch {
-			case next.err != nil:
-				return fmt.Errorf("job %d continues, but can no longer be followed: %w", r.id, next.err)
-			case next.notice != "":
+			case !open || next.Err != nil:
+				return fmt.Errorf("job %d continues, but can no longer be followed: %w", r.id, cmp.Or(next.Err, ctx.Err()))
+			case next.Notice != "":
 				r.makeRoom()
-				cli.PrintError(r.streams.Err, next.notice)
+				cli.PrintError(r.streams.Err, next.Notice)
 				r.last = follow.Change{} // show the status again
 			default:
-				r.show(next.Change)
-			}
-			if next.Final && !r.awaitsStream() {
-				return r.finish(ctx, f)
-			}
-			if next.Final {
-				updates = nil
+				done = live.Change(next.Change)
 			}
 		}
+		if r.left != nil {
+			return r.left
+		}
+	}
+	if err := live.Rest(ctx, f); err != nil {
+		return fmt.Errorf("job %d has ended, but its log is unknown: %w", r.id, err)
+	}
+	return r.finish(ctx, f)
+}
+
+// interruptible reads kept output, which may take long, until an interrupt ends this command.
+func (r *foregroundRun) interruptible(ctx context.Context, read follow.ReadKept) follow.ReadKept {
+	return func(part end.Kept, take func([]byte) bool) int64 {
+		return read(part, func(output []byte) bool {
+			select {
+			case signal := <-r.interrupts:
+				r.left = r.interrupted(ctx, signal)
+			default:
+			}
+			return r.left == nil && take(output)
+		})
 	}
 }
 
-// followed reports whether this command reads all output of the job, which waits for it.
-func (r *foregroundRun) followed() bool { return !r.detached && !r.json }
-
-func (r *foregroundRun) pieces() <-chan follow.Piece {
-	if r.stream == nil {
-		return nil
-	}
-	return r.stream.Pieces
-}
-
-// showPiece shows a piece of the stream. The stream is nil after its end.
-func (r *foregroundRun) showPiece(p follow.Piece) {
-	if p.Lost {
-		r.lost, r.stream = true, nil
-		return
-	}
+// ShowPiece is part of follow.LiveView.
+func (r *foregroundRun) ShowPiece(p follow.Piece) {
 	r.line.Clear()
-	r.output.ShowPiece(p)
-	r.stream.Taken()
-	if p.Ends() {
-		r.stream = nil
-	}
+	r.Views.ShowPiece(p)
 }
 
-// streamPatience is how long the process of an ended job may take to give its reader the rest.
-const streamPatience = 35 * time.Second
-
-// awaitsStream reports whether output is still to come when the job has ended, and begins to wait for it.
-func (r *foregroundRun) awaitsStream() bool {
-	r.final = true
-	if r.stream == nil || !r.output.IsStreamed() && !r.output.LogLacksOutput() {
-		return false
-	}
-	r.patience = r.streams.After(streamPatience)
-	return true
-}
-
-func (r *foregroundRun) show(c follow.Change) {
-	if r.json {
-		r.events.Show(c)
+// ShowChange is part of follow.LiveView.
+func (r *foregroundRun) ShowChange(c follow.Change) {
+	if r.JSON {
+		r.Events.Show(c)
 		return
 	}
 	if len(c.Entries) > 0 {
 		r.line.Clear()
-		r.output.Show(c.Entries)
+		r.Show(c.Entries)
 	}
 	if !follow.SameProgress(r.last, c) && !client.Final(c.Status) {
 		if r.line.On {
-			r.output.EndLine()
+			r.Lines.EndLine()
 		}
 		r.line.Set(follow.ProgressText(r.id, c))
 	}
@@ -260,7 +216,7 @@ func (r *foregroundRun) show(c follow.Change) {
 // makeRoom clears the status line and ends an open line of output, before other text.
 func (r *foregroundRun) makeRoom() {
 	r.line.Clear()
-	r.output.EndLine()
+	r.Lines.EndLine()
 }
 
 // finish reports the end of the job and returns its exit code as an error; nil: 0.
@@ -270,23 +226,16 @@ func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 		return fmt.Errorf("job %d has ended, but its result is unknown: %w", r.id, err)
 	}
 	r.line.Clear()
-	if r.lost {
-		entries, err := f.Log(ctx)
-		if err != nil {
-			return fmt.Errorf("job %d has ended, but its log is unknown: %w", r.id, err)
-		}
-		r.output.ShowRest(entries)
-	}
-	r.output.Finish()
+	r.Finish()
 	code, text, lost := r.outcome(end)
-	if r.json {
-		r.events.End(end.Status, &code, text)
+	if r.JSON {
+		r.Events.End(end.Status, &code, text)
 		code, text, lost = r.outcome(end) // the line of the end may be missing, too
 	}
 	switch {
 	case lost:
 		return exitWith(code, errors.New(text))
-	case r.json:
+	case r.JSON:
 		return exitWith(code, nil)
 	}
 	if text == "" || r.quiet && end.Failure.OfCommand() {
@@ -297,30 +246,12 @@ func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 
 // outcome returns the exit code, its message or "", and whether output is missing that must not be.
 func (r *foregroundRun) outcome(end follow.Ending) (code int, text string, lost bool) {
-	losses := r.output.Losses()
-	if r.json {
-		losses = r.events.Losses()
-	}
+	losses := r.Losses()
 	if losses != "" && !r.partial {
 		return follow.ExitIncomplete, losses.Error(r.id, end.Outcome(r.id)).Error(), true
 	}
-	code, text = commandExit(r.id, end)
+	code, text = end.Exit(r.id)
 	return code, text, false
-}
-
-// commandExit returns the exit code for the end of a job made by `run`, and a message or "".
-func commandExit(id int64, end follow.Ending) (code int, text string) {
-	switch end.Status {
-	case client.StatusSuccess:
-		var result follow.CommandEnd
-		if json.Unmarshal(end.Success, &result) != nil || result.ExitStatus == nil {
-			return 0, ""
-		}
-		return *result.ExitStatus, ""
-	case client.StatusError:
-		return end.Failure.ExitCode(), end.Sentence(id)
-	}
-	return cli.ExitFailure, end.Sentence(id)
 }
 
 func exitWith(code int, err error) error {

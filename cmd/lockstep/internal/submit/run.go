@@ -152,11 +152,11 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 	interrupts, release := globals.Streams.Interrupts()
 	defer release()
 	a := &foregroundRun{
+		globals:    globals,
 		streams:    globals.Streams,
 		interrupts: interrupts,
 		daemon:     daemon,
 		quiet:      opts.Quiet,
-		json:       globals.JSON,
 		partial:    opts.Partial,
 		name:       opts.Name,
 		detached:   opts.Detach,

@@ -1,0 +1,94 @@
+package follow
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/outflow"
+	"lockstep/edge/outputs/end"
+	"lockstep/persistence"
+)
+
+// ReadKept reads a part of a stream from the files of --keep-output. It passes the output to take, in order, until take returns false,
+// and returns the place after the last byte; the beginning of the part if the files have none of it. The output is valid during the call.
+type ReadKept func(part end.Kept, take func(output []byte) bool) (at int64)
+
+const (
+	// keptSilence is how long the daemon may send nothing of a part.
+	keptSilence = 10 * time.Second
+	// keptPatience is how long a reader tries to connect again to a daemon that has ended within a part.
+	keptPatience = time.Minute
+	keptPause    = 200 * time.Millisecond
+	// keptTries is how many connections in a row may end without a byte: the daemon keeps nothing for the job, or ends at that moment.
+	keptTries = 2
+)
+
+// KeptOf reads the kept output of a job over the daemon's socket for output, where package end describes it. A daemon that ends
+// within a part interrupts the reading only.
+func KeptOf(ctx context.Context, daemon *client.Session, id int64) ReadKept {
+	path := filepath.Join(filepath.Dir(daemon.Path), persistence.OutputSocket)
+	return func(part end.Kept, take func([]byte) bool) int64 {
+		waited, tries := time.Duration(0), 0
+		for connected := false; ; {
+			began := part.From
+			c, err := end.Dial(ctx, path, end.Hello{Job: id, Kept: &part})
+			switch {
+			case err == nil:
+				connected = true
+				over := readPart(ctx, c, &part, take)
+				if over {
+					return part.From
+				}
+				if tries++; part.From > began {
+					waited, tries = 0, 0
+				}
+			case !connected && errors.Is(err, unix.ENOENT): // a daemon of an earlier version
+				return part.From
+			}
+			if waited += keptPause; ctx.Err() != nil || waited > keptPatience || tries >= keptTries {
+				return part.From
+			}
+			select {
+			case <-ctx.Done():
+				return part.From
+			case <-daemon.After(keptPause):
+			}
+		}
+	}
+}
+
+// readPart reads a part over one connection, and moves the part's beginning on. It reports whether there is no more of it; not if the
+// connection has ended before.
+func readPart(ctx context.Context, c *os.File, part *end.Kept, take func([]byte) bool) (over bool) {
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	frames, buffer := bufio.NewReaderSize(c, outflow.FrameMax+outflow.HeaderSize), make([]byte, outflow.FrameMax)
+	for {
+		if err := c.SetReadDeadline(time.Now().Add(keptSilence)); err != nil {
+			return false
+		}
+		f, err := outflow.ReadFrame(frames, buffer)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return true
+		case err != nil:
+			return false
+		case f.Ends() || f.Stream != part.Stream || f.At.Of(part.Stream) != part.From || part.From+int64(len(f.Output)) > part.To:
+			return true // after the end, or a frame that was not asked for, nothing can be believed
+		}
+		part.From += int64(len(f.Output))
+		if !take(f.Output) {
+			return true
+		}
+		if part.From == part.To {
+			return true
+		}
+	}
+}

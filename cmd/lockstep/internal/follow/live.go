@@ -1,0 +1,209 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/job"
+	"lockstep/core/outflow"
+)
+
+const (
+	// followerPatience is how long the process of a job may take to send something to the client that follows it. It waits for the client
+	// for 30 seconds.
+	followerPatience = 35 * time.Second
+	// readerPatience is the same for another reader, for which the process does not wait.
+	readerPatience = 2 * time.Second
+)
+
+// LiveView shows a job that is followed.
+type LiveView interface {
+	ShowChange(c Change)
+	StreamBegins(at outflow.Position)
+	ShowPiece(p Piece)
+	ShowRest(entries []LogEntry)
+}
+
+// Live brings together the changes of a job and the Stream of its output, for a view. It has no goroutine: the owner passes on what comes
+// of Changes, Pieces and Timer, each until done.
+//
+// A log that has lost output is held back for a while until the Stream begins, which may have that output.
+type Live struct {
+	View LiveView
+	// Follows: this client has submitted the job, so that its commands wait for it. The stream is opened at once, otherwise when the job runs.
+	Follows bool
+	Open    func() *Stream // nil: there is no stream to read
+	After   func(time.Duration) <-chan time.Time
+
+	stream   *Stream // nil: it is not open, or has ended
+	streamed bool    // it has begun
+	complete bool    // it has brought all that there is
+	broken   bool    // its connection is lost
+	held     *Change // waits for the beginning of the stream
+	gaveUp   bool    // changes are not held any more
+	ended    bool    // the job has; the end of the stream is awaited
+	timer    <-chan time.Time
+}
+
+// Changes are the updates while one may be shown; then nil.
+func (l *Live) Changes(updates <-chan Update) <-chan Update {
+	if l.held != nil || l.ended {
+		return nil
+	}
+	return updates
+}
+
+// Pieces are those of the stream; nil: there is none.
+func (l *Live) Pieces() <-chan Piece {
+	if l.stream == nil {
+		return nil
+	}
+	return l.stream.Pieces
+}
+
+// Timer says that TimeIsUp is due.
+func (l *Live) Timer() <-chan time.Time { return l.timer }
+
+// Start opens the stream of a job that this client has submitted.
+func (l *Live) Start() {
+	if l.Open != nil {
+		l.stream, l.Open = l.Open(), nil
+	}
+}
+
+// Close ends the stream.
+func (l *Live) Close() {
+	if l.stream != nil {
+		l.stream.Close()
+		l.stream = nil
+	}
+}
+
+// Change takes the next change of the job.
+func (l *Live) Change(c Change) (done bool) {
+	if c.Status == client.StatusRunning || c.Status == client.StatusCanceling {
+		l.Start()
+	}
+	mayComeYet := l.Follows || !client.Final(c.Status)
+	if mayComeYet && !l.streamed && !l.gaveUp && l.stream != nil && l.stream.Connected() && lacksOutput(c.Entries) {
+		l.held, l.timer = &c, l.After(l.patience())
+		return false
+	}
+	return l.show(c)
+}
+
+func (l *Live) patience() time.Duration {
+	if l.Follows {
+		return followerPatience
+	}
+	return readerPatience
+}
+
+func lacksOutput(entries []LogEntry) bool {
+	return slices.ContainsFunc(entries, func(e LogEntry) bool {
+		typ, _ := job.FromMessage(e.Type, e.Payload)
+		return typ == job.LogMissing
+	})
+}
+
+func (l *Live) show(c Change) (done bool) {
+	l.View.ShowChange(c)
+	if !c.Final {
+		return false
+	}
+	l.ended = true
+	if l.stream == nil || l.broken || !l.streamed {
+		return true
+	}
+	l.timer = l.After(followerPatience)
+	return false
+}
+
+// release shows what was held.
+func (l *Live) release() (done bool) {
+	c := l.held
+	l.held, l.timer = nil, nil
+	return c != nil && l.show(*c)
+}
+
+// Piece takes the next piece of the stream.
+func (l *Live) Piece(p Piece) (done bool) {
+	if l.broken = p.Lost; p.Lost {
+		return l.ended
+	}
+	if !l.streamed {
+		l.streamed = true
+		l.View.StreamBegins(p.At)
+		l.release()
+	}
+	l.View.ShowPiece(p)
+	l.stream.Taken()
+	switch {
+	case p.Ends():
+		l.complete = true
+		l.Close()
+		return l.ended
+	case l.ended:
+		l.timer = l.After(followerPatience) // writing it may have taken long
+	}
+	return false
+}
+
+// TimeIsUp ends a wait.
+func (l *Live) TimeIsUp() (done bool) {
+	l.gaveUp = true
+	if l.held != nil {
+		return l.release()
+	}
+	return l.ended
+}
+
+// Rest shows the rest of a stream that has not brought its end, from the log of the job, which has ended.
+func (l *Live) Rest(ctx context.Context, f *Follower) error {
+	if !l.streamed || l.complete {
+		return nil
+	}
+	entries, err := f.Log(ctx)
+	if err != nil {
+		return err
+	}
+	l.View.ShowRest(entries)
+	return nil
+}
+
+// Follow follows a job to its end, and returns its last status. showing is locked while the view is called.
+func (l *Live) Follow(ctx context.Context, f *Follower, showing sync.Locker) (status string, err error) {
+	notice := f.Session.Notice
+	updates, stop := f.Updates(ctx)
+	defer stop()
+	defer l.Close()
+	for done := false; !done; {
+		select {
+		case p := <-l.Pieces():
+			showing.Lock()
+			done = l.Piece(p)
+		case <-l.Timer():
+			showing.Lock()
+			done = l.TimeIsUp()
+		case u, open := <-l.Changes(updates):
+			if !open || u.Err != nil {
+				return "", cmp.Or(u.Err, ctx.Err())
+			}
+			showing.Lock()
+			if u.Notice != "" {
+				notice(u.Notice)
+			} else {
+				status = u.Status
+				done = l.Change(u.Change)
+			}
+		}
+		showing.Unlock()
+	}
+	showing.Lock()
+	defer showing.Unlock()
+	return status, l.Rest(ctx, f)
+}

@@ -1,0 +1,76 @@
+package follow
+
+import (
+	"context"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/outflow"
+)
+
+// Views show the output of one job in one of two forms: as events, or as text.
+type Views struct {
+	JSON   bool
+	Events EventView
+	Lines  JobOutput
+}
+
+// ViewsOf are the views of a job, whose missing output is asked of the kept files.
+func ViewsOf(ctx context.Context, globals *cli.Globals, daemon *client.Session, streams cli.Streams, id int64) Views {
+	v := Views{JSON: globals.JSON, Events: EventView{Out: globals.Streams.Out, ID: id, Now: streams.Now}, Lines: JobOutput{ID: id, Streams: streams}}
+	v.SetKept(KeptOf(ctx, daemon, id))
+	return v
+}
+
+// SetKept sets how kept output is read.
+func (v *Views) SetKept(kept ReadKept) { v.Events.Kept, v.Lines.Kept = kept, kept }
+
+// Show shows log entries, and what is missing before them.
+func (v *Views) Show(entries []LogEntry) {
+	if v.JSON {
+		v.Events.entries(&v.Events, entries)
+		return
+	}
+	v.Lines.entries(&v.Lines, entries)
+}
+
+// StreamBegins says that a Stream brings the output from a place on.
+func (v *Views) StreamBegins(at outflow.Position) {
+	v.Events.beginStream(at)
+	v.Lines.beginStream(at)
+}
+
+// ShowPiece shows output of a Stream, as far as the log has not brought it already.
+func (v *Views) ShowPiece(p Piece) {
+	if v.JSON {
+		v.Events.frame(&v.Events, p.Frame)
+		return
+	}
+	v.Lines.frame(&v.Lines, p.Frame)
+}
+
+// ShowRest shows what is in the whole log of a job and was not shown: the Stream has broken off.
+func (v *Views) ShowRest(entries []LogEntry) {
+	if v.JSON {
+		v.Events.restOfLog(&v.Events, entries)
+		return
+	}
+	v.Lines.restOfLog(&v.Lines, entries)
+}
+
+// Finish ends the last line. Text has a report of what is missing in all; events have it in their end.
+func (v *Views) Finish() {
+	if v.JSON {
+		v.Events.flush()
+		return
+	}
+	v.Lines.finish()
+}
+
+// Losses are what is missing of the output that was shown.
+func (v *Views) Losses() Losses {
+	if v.JSON {
+		return v.Events.losses()
+	}
+	return v.Lines.losses()
+}
