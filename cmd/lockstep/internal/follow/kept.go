@@ -22,7 +22,7 @@ type ReadKept func(part end.Kept, take func(output []byte) bool) (at int64)
 
 const (
 	// keptSilence is how long the daemon may send nothing of a part.
-	keptSilence = 10 * time.Second
+	keptSilence = 30 * time.Second
 	// keptPatience is how long a reader tries to connect again to a daemon that has ended within a part.
 	keptPatience = time.Minute
 	keptPause    = 200 * time.Millisecond

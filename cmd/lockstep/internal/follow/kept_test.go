@@ -1,0 +1,234 @@
+package follow
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/job"
+	"lockstep/core/outflow"
+	"lockstep/core/rawjson"
+	"lockstep/edge/outputs/end"
+	"lockstep/persistence"
+)
+
+// outputSocket is a daemon's socket for output: serve gets each connection, with its number from 0, after its first line.
+type outputSocket struct {
+	*testing.T
+	session *client.Session
+	mu      sync.Mutex
+	hellos  []end.Hello
+}
+
+func newOutputSocket(t *testing.T, serve func(n int, c net.Conn, h end.Hello)) *outputSocket {
+	dir := t.TempDir()
+	s := &outputSocket{T: t, session: &client.Session{Path: filepath.Join(dir, "s"), After: time.After}}
+	l, err := net.Listen("unix", filepath.Join(dir, persistence.OutputSocket))
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				line, err := bufio.NewReader(c).ReadBytes('\n')
+				var h end.Hello
+				if err != nil || json.Unmarshal(line, &h) != nil {
+					return
+				}
+				s.mu.Lock()
+				n := len(s.hellos)
+				s.hellos = append(s.hellos, h)
+				s.mu.Unlock()
+				serve(n, c, h)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		serving.Wait()
+	})
+	return s
+}
+
+func (s *outputSocket) asked() []end.Hello {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]end.Hello{}, s.hellos...)
+}
+
+func sendFrame(c net.Conn, f outflow.Frame) {
+	_, _ = c.Write(append(f.AppendHeader(nil), f.Output...))
+}
+
+func keptFrame(s outflow.Stream, place int64, output string) outflow.Frame {
+	f := outflow.Frame{Stream: s, At: outflow.Position{Stdout: place}, Output: []byte(output)}
+	if s == outflow.Stderr {
+		f.At = outflow.Position{Stderr: place}
+	}
+	if output == "" {
+		f.Stream = 0
+	}
+	return f
+}
+
+// sendKept sends what there is of a part, in frames of some bytes.
+func sendKept(c net.Conn, part end.Kept, kept string, size int64) {
+	place := part.From
+	for to := min(part.To, int64(len(kept))); place < to; {
+		n := min(size, to-place)
+		sendFrame(c, keptFrame(part.Stream, place, kept[place:place+n]))
+		place += n
+	}
+	sendFrame(c, keptFrame(part.Stream, place, ""))
+}
+
+// lossyLog is a log with the first and the last lines of what a command has written to standard output.
+func lossyLog(lines []string, first, last int) []LogEntry {
+	var entries []LogEntry
+	add := func(typ string, payload json.RawMessage) {
+		entries = append(entries, LogEntry{Serial: int64(len(entries) + 1), Type: typ, Payload: payload})
+	}
+	for _, l := range lines[:first] {
+		add(job.EncodeOutput(job.LogStdout, []byte(l)))
+	}
+	if lost := lines[first : len(lines)-last]; len(lost) > 0 {
+		note := job.MissingOutput{Missing: job.AmountOf(job.LogStdout, []byte(strings.Join(lost, "")))}
+		note.Written = job.AmountOf(job.LogStdout, []byte(strings.Join(lines[:len(lines)-last], "")))
+		payload, err := json.Marshal(note)
+		if err != nil {
+			panic(err)
+		}
+		add(job.LogMissing, payload)
+	}
+	for _, l := range lines[len(lines)-last:] {
+		add(job.EncodeOutput(job.LogStdout, []byte(l)))
+	}
+	return entries
+}
+
+var eightLines = []string{"one\n", "two\n", "three\n", "four\n", "five\n", "six\n", "seven\n", "eight\n"}
+
+// shown are the views of a job, with what they have written.
+type shown struct {
+	Views
+	out, err bytes.Buffer
+}
+
+func showTo(t *testing.T, session *client.Session) *shown {
+	s := &shown{}
+	streams := cli.Streams{Out: &s.out, Err: &s.err, Now: func() time.Time { return time.Unix(7, 0).UTC() }}
+	s.Views = ViewsOf(t.Context(), &cli.Globals{Streams: streams}, session, streams, 12)
+	return s
+}
+
+func TestTheFilesHaveWhatTheLogHasLost(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	d := newOutputSocket(t, func(_ int, c net.Conn, h end.Hello) { sendKept(c, *h.Kept, all, 3) })
+	s := showTo(t, d.session)
+	s.Show(lossyLog(eightLines, 1, 2))
+	s.Finish()
+	require.Equal(t, all, s.out.String())
+	require.Empty(t, s.err.String())
+	require.Empty(t, s.Losses())
+	require.Equal(t, []end.Hello{{Job: 12, Kept: &end.Kept{From: 4, To: 28}}}, d.asked())
+
+	s = showTo(t, d.session)
+	s.JSON = true
+	s.Show(lossyLog(eightLines, 1, 2))
+	s.Finish()
+	require.Empty(t, s.Losses())
+	entry := func(serial, word string) string {
+		at := `"1970-01-01T00:00:07.000000Z"`
+		if serial != "" {
+			serial, at = `"serial":`+serial+`,`, "null"
+		}
+		return `{"event":"log","job":12,` + serial + `"time":` + at + `,"type":"stdout","payload":"` + word + `"}` + "\n"
+	}
+	require.Equal(t, entry("1", "one")+entry("", "two")+entry("", "three")+entry("", "four")+entry("", "five")+entry("", "six")+
+		entry("3", "seven")+entry("4", "eight"), s.out.String())
+}
+
+func TestALogThatLacksNothingAsksForNothing(t *testing.T) {
+	d := newOutputSocket(t, func(int, net.Conn, end.Hello) {})
+	s := showTo(t, d.session)
+	s.Show(lossyLog(eightLines, 8, 0))
+	s.Finish()
+	require.Equal(t, strings.Join(eightLines, ""), s.out.String())
+	require.Empty(t, d.asked())
+}
+
+// The daemon ends within a part, and another one goes on.
+func TestKeptOutputGoesOnAfterTheDaemonHasEnded(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	d := newOutputSocket(t, func(n int, c net.Conn, h end.Hello) {
+		if n < 3 {
+			sendFrame(c, keptFrame(0, h.Kept.From, all[h.Kept.From:h.Kept.From+2]))
+			_, _ = c.Write(keptFrame(0, h.Kept.From+2, "xx").AppendHeader(nil)) // a part of a frame
+			return
+		}
+		sendKept(c, *h.Kept, all, 100)
+	})
+	s := showTo(t, d.session)
+	s.Show(lossyLog(eightLines, 1, 2))
+	s.Finish()
+	require.Equal(t, all, s.out.String())
+	require.Empty(t, s.Losses())
+	require.Len(t, d.asked(), 4)
+	require.EqualValues(t, 10, d.asked()[3].Kept.From)
+}
+
+func TestWhatTheFilesLackIsMissing(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	log := lossyLog(eightLines, 1, 2)
+	for name, c := range map[string]struct {
+		serve func(c net.Conn, h end.Hello)
+		had   int64
+	}{
+		"an end at once":           {func(c net.Conn, h end.Hello) { sendKept(c, *h.Kept, "", 100) }, 0},
+		"the connection is closed": {func(net.Conn, end.Hello) {}, 0},
+		"a part of it":             {func(c net.Conn, h end.Hello) { sendKept(c, *h.Kept, all[:20], 7) }, 16},
+		"another place":            {func(c net.Conn, h end.Hello) { sendFrame(c, keptFrame(0, h.Kept.From+1, "x")) }, 0},
+		"another stream":           {func(c net.Conn, h end.Hello) { sendFrame(c, keptFrame(1, h.Kept.From, "x")) }, 0},
+		"more than was asked for":  {func(c net.Conn, h end.Hello) { sendFrame(c, keptFrame(0, h.Kept.From, all)) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newOutputSocket(t, func(_ int, conn net.Conn, h end.Hello) { c.serve(conn, h) })
+			s := showTo(t, d.session)
+			s.Show(log)
+			s.Finish()
+			require.Equal(t, all[:4+c.had]+all[28:], s.out.String())
+			require.EqualValues(t, "output is missing", s.Losses())
+			if c.had == 0 {
+				require.Contains(t, s.err.String(), "job 12: missing here: 5 lines (24 bytes) of standard output, after line 1\n")
+				require.Contains(t, s.err.String(), "missing in all: 5 of 8 lines of standard output (24 of 40 bytes)")
+				return
+			}
+			require.Contains(t, s.err.String(), "job 12: missing here: 8 bytes of standard output\n")
+			require.Contains(t, s.err.String(), "missing in all: 8 of 40 bytes of standard output. ")
+		})
+	}
+}
+
+// A daemon of an earlier version has no socket for output.
+func TestWithoutTheSocketNothingIsKept(t *testing.T) {
+	s := showTo(t, &client.Session{Path: filepath.Join(t.TempDir(), "s"), After: time.After})
+	s.Show(lossyLog(eightLines, 1, 2))
+	require.EqualValues(t, "output is missing", s.Losses())
+}
+
+// Messages have no place in the output.
+func message(text string) LogEntry { return LogEntry{Type: job.LogMessage, Payload: rawjson.Quote(text)} }

@@ -1,0 +1,267 @@
+package follow
+
+import (
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+	"lockstep/core/outflow"
+	"lockstep/edge/outputs/end"
+)
+
+// liveJob is a Live with its stream and its timers in the hands of a test.
+type liveJob struct {
+	*Live
+	*shown
+	pieces chan Piece
+	timers []chan time.Time
+}
+
+func (l *liveJob) ShowChange(c Change) { l.Show(c.Entries) }
+
+func newLiveJob(t *testing.T, follows bool) *liveJob {
+	d := newOutputSocket(t, func(_ int, c net.Conn, h end.Hello) { sendKept(c, *h.Kept, "", 1) })
+	l := &liveJob{shown: showTo(t, d.session), pieces: make(chan Piece)}
+	stream := &Stream{Pieces: l.pieces, taken: make(chan struct{}, 1), cancel: func() {}}
+	stream.connected.Store(true)
+	l.Live = &Live{View: l, Follows: follows, Open: func() *Stream { return stream }, After: func(time.Duration) <-chan time.Time {
+		timer := make(chan time.Time, 1)
+		l.timers = append(l.timers, timer)
+		return timer
+	}}
+	return l
+}
+
+func (l *liveJob) piece(f outflow.Frame) (done bool) {
+	done = l.Piece(Piece{Frame: f})
+	select {
+	case <-l.taken():
+	default:
+	}
+	return done
+}
+
+func (l *liveJob) taken() chan struct{} {
+	if l.stream == nil {
+		return nil
+	}
+	return l.stream.taken
+}
+
+func running(entries []LogEntry) Change { return Change{Status: "running", Entries: entries} }
+
+var ended = Change{Status: "success", Final: true}
+
+func at(place int) outflow.Position { return outflow.Position{Stdout: int64(place)} }
+
+// The log of a job with a small bound has lost output before the client that follows the job is connected. Nothing is missing.
+func TestAFollowerWaitsForItsStreamWhenTheLogHasLostOutput(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	l := newLiveJob(t, true)
+	require.False(t, l.Change(Change{Status: "queued"}))
+	l.Start()
+	require.False(t, l.Change(running(lossyLog(eightLines, 1, 2))))
+	require.Nil(t, l.Changes(make(chan Update)), "it is held")
+	require.Empty(t, l.out.String())
+	require.False(t, l.piece(outflow.Frame{Output: []byte(all)}))
+	require.Equal(t, all, l.out.String())
+	require.False(t, l.Change(ended), "the end of the stream is to come")
+	require.True(t, l.piece(outflow.Frame{At: at(len(all))}))
+	require.NoError(t, l.Rest(t.Context(), nil))
+	require.Empty(t, l.Losses())
+}
+
+// Without a stream the log is shown after a while, and is not held again.
+func TestALogIsHeldForAWhileOnly(t *testing.T) {
+	l := newLiveJob(t, false)
+	require.False(t, l.Change(running(lossyLog(eightLines, 1, 2))))
+	require.Len(t, l.timers, 1)
+	require.False(t, l.TimeIsUp())
+	require.Equal(t, "one\nseven\neight\n", l.out.String())
+	require.NotNil(t, l.Changes(make(chan Update)))
+	require.EqualValues(t, "output is missing", l.Losses())
+	require.True(t, l.Change(ended))
+}
+
+// A reader that comes late gets the beginning from the log, hears what is missing, and gets the rest from the stream.
+func TestALateReaderGetsTheBeginningFromTheLog(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	l := newLiveJob(t, false)
+	require.False(t, l.Change(running(append(lossyLog(eightLines[:7], 2, 1), message("said")))))
+	begin := strings.Index(all, "six")
+	require.False(t, l.piece(outflow.Frame{At: at(begin), Output: []byte(all[begin:])}))
+	require.Equal(t, "one\ntwo\nsaid\nsix\nseven\neight\n", l.out.String())
+	require.Contains(t, l.err.String(), "missing here: 16 bytes of standard output\n")
+	require.False(t, l.Change(ended))
+	require.True(t, l.piece(outflow.Frame{At: at(len(all))}))
+	require.EqualValues(t, "output is missing", l.Losses())
+}
+
+// The process of the job dies: what it has sent, and its log has not, was shown; what neither has is missing.
+func TestAStreamThatBreaksOff(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	l := newLiveJob(t, true)
+	l.Start()
+	require.False(t, l.piece(outflow.Frame{Output: []byte(all[:20])}))
+	require.False(t, l.Piece(Piece{Lost: true}))
+	log := append(lossyLog(eightLines, 1, 2), LogEntry{Type: job.LogCut, Payload: json.RawMessage("null")})
+	require.False(t, l.Change(running(log)))
+	require.True(t, l.Change(ended), "nothing comes any more")
+	l.ShowRest(log)
+	l.Finish()
+	require.Equal(t, all[:20]+all[28:], l.out.String())
+	require.Contains(t, l.err.String(), job.CutText)
+	require.Contains(t, l.err.String(), "missing in all: 8 of 40 bytes of standard output.")
+}
+
+// What a slow writer has not written does not count as silence of the process.
+func TestTheEndIsAwaitedAnewAfterEachPiece(t *testing.T) {
+	l := newLiveJob(t, true)
+	l.Start()
+	require.False(t, l.piece(outflow.Frame{Output: []byte("one\n")}))
+	require.False(t, l.Change(ended))
+	require.Len(t, l.timers, 1)
+	l.timers[0] <- time.Time{}
+	require.False(t, l.piece(outflow.Frame{At: at(4), Output: []byte("two\n")}))
+	require.Empty(t, l.Timer())
+	require.True(t, l.piece(outflow.Frame{At: at(8)}))
+}
+
+// A stream connects again at its place.
+func TestAStreamConnectsAgainAtItsPlace(t *testing.T) {
+	d := newOutputSocket(t, func(n int, c net.Conn, h end.Hello) {
+		if n == 0 {
+			return // no process has come
+		}
+		sendFrame(c, outflow.Frame{At: h.At, Stream: outflow.Stdout, Output: []byte("abc")})
+		if n == 2 {
+			sendFrame(c, outflow.Frame{At: at(6)})
+		}
+		_, _ = c.Read(make([]byte, outflow.AckSize))
+	})
+	s := OpenStream(t.Context(), d.session, 12, true)
+	defer s.Close()
+	var got []Piece
+	for len(got) == 0 || got[len(got)-1].Lost || !got[len(got)-1].Ends() {
+		p := <-s.Pieces
+		if !p.Lost {
+			p.Output = append([]byte{}, p.Output...)
+			s.Taken()
+		}
+		got = append(got, p)
+	}
+	require.Equal(t, []end.Hello{{Job: 12, Follows: true}, {Job: 12, Follows: true}, {Job: 12, Follows: true, At: at(3)}}, d.asked())
+	require.Len(t, got, 4)
+	require.True(t, got[1].Lost)
+	require.Equal(t, at(3), got[2].At)
+}
+
+// command is what a command has written, by stream, with its log and its stream as a reader may find them.
+type command struct {
+	written [2]string
+	log     []LogEntry
+	total   job.Output
+}
+
+// drawCommand draws a command whose log has dropped some entries. frames are all of its output in order.
+func drawCommand(t *rapid.T) (c command, frames []outflow.Frame) {
+	var dropped job.Output
+	note := func() {
+		if dropped != (job.Output{}) {
+			payload, _ := json.Marshal(job.MissingOutput{Missing: dropped, Written: c.total})
+			c.log = append(c.log, LogEntry{Type: job.LogMissing, Payload: payload})
+			dropped = job.Output{}
+		}
+	}
+	var place outflow.Position
+	for i := range rapid.IntRange(0, 30).Draw(t, "lines") {
+		s := outflow.Stream(rapid.IntRange(0, 1).Draw(t, "stream"))
+		line := strings.Repeat(string(rune('a'+i%26)), rapid.IntRange(0, 5).Draw(t, "length")) + "\n"
+		frames = append(frames, outflow.Frame{At: place, Stream: s, Output: []byte(line)})
+		c.written[s] += line
+		*placeIn(&place, s) += int64(len(line))
+		amount := job.AmountOf(streamName(s), []byte(line))
+		if rapid.IntRange(0, 2).Draw(t, "kept in the log") == 0 {
+			dropped = dropped.Plus(amount)
+		} else {
+			note()
+			typ, payload := job.EncodeOutput(streamName(s), []byte(line))
+			c.log = append(c.log, LogEntry{Type: typ, Payload: payload})
+		}
+		c.total = c.total.Plus(amount)
+	}
+	note()
+	return c, append(frames, outflow.Frame{At: place})
+}
+
+// recorder is a view that knows the place of what it is shown.
+type recorder struct {
+	t       *rapid.T
+	command command
+	place   outflow.Position
+	shown   int64
+}
+
+func (r *recorder) output(s outflow.Stream, output []byte) {
+	from := r.place.Of(s)
+	require.Equal(r.t, r.command.written[s][from:from+int64(len(output))], string(output))
+	*placeIn(&r.place, s) += int64(len(output))
+	r.shown += int64(len(output))
+}
+
+func (r *recorder) entry(_ LogEntry, typ string, payload []byte) {
+	if name, output, ok := job.DecodeOutput(typ, payload); ok {
+		r.output(streamOf(name), output)
+	}
+}
+
+func (r *recorder) lacks(g gap) {
+	r.place.Stdout += g.Stdout.Bytes
+	r.place.Stderr += g.Stderr.Bytes
+}
+
+// Whatever the log has lost, wherever the stream begins and breaks off, and whatever is kept: each byte is shown once and in order, or is
+// said to be missing at its place.
+func TestEachByteIsShownOnceOrMissing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, frames := drawCommand(t)
+		r := &recorder{t: t, command: c}
+		var d delivery
+		keeps := [2]int64{int64(rapid.IntRange(0, 40).Draw(t, "stdout kept")), int64(rapid.IntRange(0, 40).Draw(t, "stderr kept"))}
+		d.Kept = func(part end.Kept, take func([]byte) bool) int64 {
+			to := min(part.To, keeps[part.Stream], int64(len(c.written[part.Stream])))
+			if to <= part.From {
+				return part.From
+			}
+			take([]byte(c.written[part.Stream][part.From:to]))
+			return to
+		}
+		known := rapid.IntRange(0, len(c.log)).Draw(t, "entries before the stream")
+		held := rapid.IntRange(0, known).Draw(t, "shown before it begins")
+		d.entries(r, c.log[:held])
+		if begin := rapid.IntRange(0, len(frames)).Draw(t, "begin"); begin < len(frames) {
+			d.beginStream(frames[begin].At)
+			d.entries(r, c.log[held:known])
+			until := rapid.IntRange(begin, len(frames)).Draw(t, "end of the stream")
+			for _, f := range frames[begin:until] {
+				d.frame(r, f)
+			}
+			d.entries(r, c.log[known:])
+			if until < len(frames) {
+				d.restOfLog(r, c.log)
+			}
+		} else {
+			d.entries(r, c.log[held:])
+		}
+		require.Equal(t, bytesOf(c.total), r.place)
+		require.Equal(t, r.place, d.have)
+		require.Equal(t, r.place.Sum(), r.shown+bytesOf(d.missing).Sum())
+		require.Equal(t, d.missing != (job.Output{}), d.losses() != "")
+	})
+}
