@@ -160,3 +160,19 @@ func TestTooManyPatterns(t *testing.T) {
 		b.queue.Quiet()
 	})
 }
+
+// A list says which of its jobs cannot go on until their output is read.
+func TestAListSaysWhoWaitsForAReader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, c *client) {
+		w.threeJobs()
+		w.readers = []*messages.ReaderWait{{Id: 2, SinceUs: 5_000_007}, {Id: 9, SinceUs: 1}}
+		_, list := c.list(`{}`)
+		require.Len(t, list.Readers, 1)
+		require.EqualValues(t, 2, list.Readers[0].Job)
+		require.EqualValues(t, 5_000_007, list.Readers[0].Since.UnixMicro())
+		require.Equal(t, 1, w.readersAsked)
+		_, list = c.list(`{"ids": [1, 3]}`)
+		require.Nil(t, list.Readers)
+		require.Equal(t, 1, w.readersAsked, "no job of the second list runs")
+	})
+}

@@ -41,6 +41,8 @@ type world struct {
 	dependencies string
 	inquiries    []*inquirer.Ask
 	silent       bool // no inquiry has an answer
+	readers      []*messages.ReaderWait
+	readersAsked int
 }
 
 func newWorld(t *testing.T) *world {
@@ -79,6 +81,7 @@ func inWorldWith(t *testing.T, asksNodes bool, f func(*testing.T, *world, *clien
 		}
 		b.queue.Answer(w.queueSays)
 		b.store.Answer(w.storeSays)
+		b.jobs.Answer(w.jobsSay)
 		var nodes *actor.PID
 		if asksNodes {
 			nodes = answering("inquirer", w.nodesSay).PID
@@ -93,6 +96,15 @@ func inWorldWith(t *testing.T, asksNodes bool, f func(*testing.T, *world, *clien
 		}))
 		f(t, w, b.connect())
 	})
+}
+
+func (w *world) jobsSay(m any) any {
+	asks, is := m.(*messages.GetFailingWrites)
+	if !is {
+		return nil
+	}
+	w.readersAsked++
+	return &messages.GetFailingWritesResult{Request: asks.Request, Readers: w.readers}
 }
 
 func (w *world) queueSays(m any) any {

@@ -34,6 +34,14 @@ type JobList struct {
 	More int `json:"more"`
 	// Unread is the number of archived jobs that were not examined because of a limit.
 	Unread int `json:"unread"`
+	// Readers are running jobs whose output waits for the client that follows it, by id.
+	Readers []ReaderWait `json:"readers,omitempty"`
+}
+
+// ReaderWait is a job whose output waits for its reader, see WhyReader.
+type ReaderWait struct {
+	Job   int64 `json:"job"`
+	Since Time  `json:"since_ts"`
 }
 
 // JobPageRequest is the argument of LockstepPageJobs: a page of the selected jobs. IDs and limits of the selection other

@@ -53,7 +53,8 @@ type selecting struct {
 	row       int                // index in rows of the first one that was not examined
 	selected  []*messages.JobInfo
 	archived  map[int64]bool // of the selected jobs, those of the archive
-	result    *wire.Result   // the answer
+	readers   []answer.ReaderWait
+	result    *wire.Result // the answer
 
 	candidates []archivedJob // by descending id; the first next of them were read or are being read
 	next       int
@@ -207,12 +208,27 @@ func (s *selecting) wasRead(ctx actor.Context) {
 	s.advance(ctx)
 }
 
-// finish answers with the selected jobs.
+// finish answers with the selected jobs. If some run, it asks which of them cannot go on until their output is read.
 func (s *selecting) finish(ctx actor.Context) {
 	kept, more := s.selection.Arrange(s.selected)
 	s.result = wire.NewResult()
 	s.result.Tail = append(s.result.Tail, `{"jobs":[`...)
-	s.append(ctx, kept, more)
+	if !slices.ContainsFunc(kept, func(i *messages.JobInfo) bool { return job.Status(i.Status) == job.Running }) {
+		s.append(ctx, kept, more)
+		return
+	}
+	s.askReaders(ctx, func(ctx actor.Context, all []*messages.ReaderWait) {
+		listed := make(map[int64]bool, len(kept))
+		for _, info := range kept {
+			listed[info.Id] = true
+		}
+		for _, r := range all {
+			if listed[r.Id] {
+				s.readers = append(s.readers, answer.ReaderWait{Job: r.Id, Since: answer.TimeOf(r.SinceUs)})
+			}
+		}
+		s.append(ctx, kept, more)
+	})
 }
 
 // append appends jobs to the answer, in slices, and sends it. more is how many selected jobs the answer lacks. A too large answer ends
@@ -233,6 +249,14 @@ func (s *selecting) append(ctx actor.Context, kept []*messages.JobInfo, more int
 			return
 		}
 	}
-	s.result.Tail = fmt.Appendf(s.result.Tail, `],"more":%d,"unread":%d}`, more, len(s.candidates)-s.next)
+	s.result.Tail = fmt.Appendf(s.result.Tail, `],"more":%d,"unread":%d`, more, len(s.candidates)-s.next)
+	if len(s.readers) > 0 {
+		readers, err := json.Marshal(s.readers)
+		if err != nil { // numbers
+			panic(err)
+		}
+		s.result.Tail = append(append(s.result.Tail, `,"readers":`...), readers...)
+	}
+	s.result.Tail = append(s.result.Tail, '}')
 	s.Answer(ctx, s.result.Close()...)
 }

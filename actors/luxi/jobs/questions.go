@@ -31,15 +31,21 @@ func (c *request) askRunSlots(ctx actor.Context, then func(ctx actor.Context, ta
 		func(ctx actor.Context, a *messages.GetRunSlotsResult) { then(ctx, int(a.Taken)) })
 }
 
+// askReaders asks which jobs' output waits for its reader.
+func (c *request) askReaders(ctx actor.Context, then func(actor.Context, []*messages.ReaderWait)) {
+	call.Ask(c.Call, ctx, failingWrites(c.Config.Jobs), func(ctx actor.Context, ofJobs *messages.GetFailingWritesResult) { then(ctx, ofJobs.Readers) })
+}
+
+func failingWrites(to *actor.PID) conn.Question {
+	return conn.Question{To: to, LostBy: conn.QueueRestart | conn.CoreRestart,
+		Message: func(number uint64) any { return &messages.GetFailingWrites{Request: number} }}
+}
+
 // askHindrances asks which files cannot be written now, those of jobs by id and then one of the daemon's others, and which jobs' output
 // waits for its reader.
 func (c *request) askHindrances(ctx actor.Context, then func(actor.Context, []answer.CannotWrite, []*messages.ReaderWait)) {
-	q := func(to *actor.PID) conn.Question {
-		return conn.Question{To: to, LostBy: conn.QueueRestart | conn.CoreRestart,
-			Message: func(number uint64) any { return &messages.GetFailingWrites{Request: number} }}
-	}
-	call.Ask(c.Call, ctx, q(c.Config.Jobs), func(ctx actor.Context, ofJobs *messages.GetFailingWritesResult) {
-		call.Ask(c.Call, ctx, q(c.Config.Store), func(ctx actor.Context, others *messages.GetFailingWritesResult) {
+	call.Ask(c.Call, ctx, failingWrites(c.Config.Jobs), func(ctx actor.Context, ofJobs *messages.GetFailingWritesResult) {
+		call.Ask(c.Call, ctx, failingWrites(c.Config.Store), func(ctx actor.Context, others *messages.GetFailingWritesResult) {
 			failing := []answer.CannotWrite{}
 			for _, w := range append(slices.Clone(ofJobs.Writes), others.Writes...) {
 				known := w.Id == 0 && slices.ContainsFunc(failing, func(f answer.CannotWrite) bool { return f.Text == w.Text })

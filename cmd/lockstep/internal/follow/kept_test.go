@@ -231,4 +231,6 @@ func TestWithoutTheSocketNothingIsKept(t *testing.T) {
 }
 
 // Messages have no place in the output.
-func message(text string) LogEntry { return LogEntry{Type: job.LogMessage, Payload: rawjson.Quote(text)} }
+func message(text string) LogEntry {
+	return LogEntry{Type: job.LogMessage, Payload: rawjson.Quote(text)}
+}

@@ -50,14 +50,16 @@ reason; "lockstep why ID" has details and remedies. --estimate adds when jobs ar
 expected to start and to end, for at most 1,000 jobs that have not ended.
 
 %s
-The column Result has the end of a job that did not succeed.
+The column Result has the end of a job that did not succeed. A running job "waits for
+its reader" if its output waits for the command that follows it.
 
 With --json all selected jobs are printed: a list of {"id": number, "name": string,
 "status": string, "result": string, "user": string, "priority": number,
 "summary": [string], "received": time, "started": time, "ended": time,
-"archived": bool, "why": string, "estimate": object}, times as RFC 3339 or null.
-"why" is present only with --pending, and "estimate", as "lockstep order --json" prints
-it, only with --estimate.`, shownUnfinished, shownEnded, selection.Help),
+"archived": bool, "reader_since": time, "why": string, "estimate": object}, times as
+RFC 3339 or null. "reader_since" is present only if the output waits for its reader, "why"
+only with --pending, and "estimate", as "lockstep order --json" prints it, only with
+--estimate.`, shownUnfinished, shownEnded, selection.Help),
 		Example: `  lockstep list
   lockstep list --pending
   lockstep list --pending --estimate
@@ -97,6 +99,8 @@ type ListedJob struct {
 	Started  client.Timestamp `json:"started"`
 	Ended    client.Timestamp `json:"ended"`
 	Archived bool             `json:"archived"`
+	// ReaderSince is since when the output of a running job waits for its reader; nil: it does not.
+	ReaderSince *client.Timestamp `json:"reader_since,omitempty"`
 	// Why is the reason of a pending job, "" if unknown; nil without --pending.
 	Why *string `json:"why,omitempty"`
 	// Estimate is nil without --estimate, and if there is none.
@@ -193,7 +197,22 @@ func fetchList(ctx context.Context, daemon client.Querier, wanted answer.JobSele
 			Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received), Started: client.Timestamp(job.Started),
 			Ended: client.Timestamp(job.Ended), Archived: job.Archived}
 	}
+	for _, wait := range list.Readers {
+		if i := slices.IndexFunc(jobs, func(j ListedJob) bool { return j.ID == wait.Job }); i >= 0 {
+			since := client.Timestamp(wait.Since)
+			jobs[i].ReaderSince = &since
+		}
+	}
 	return jobs, list, nil
+}
+
+// statusText is the status of a job, and whether it cannot go on until its output is read.
+func statusText(colours term.Palette, job ListedJob) string {
+	text := cli.StatusText(colours, job.Status)
+	if job.ReaderSince != nil {
+		text += ", waits for its reader"
+	}
+	return text
 }
 
 // column is a column of the table of jobs.
@@ -211,7 +230,7 @@ func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Name != "" }) {
 		list = append(list, column{title: "Name", cell: func(job ListedJob) string { return term.OrDash(term.Visible(job.Name)) }})
 	}
-	list = append(list, column{title: "Status", cell: func(job ListedJob) string { return cli.StatusText(colours, job.Status) }})
+	list = append(list, column{title: "Status", cell: func(job ListedJob) string { return statusText(colours, job) }})
 	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Result != "" }) {
 		result := func(job ListedJob) string { return term.OrDash(term.Visible(job.Result)) }
 		list = append(list, column{title: "Result", wide: true, cell: result})
