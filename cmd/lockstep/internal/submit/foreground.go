@@ -136,9 +136,9 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 	f := &follow.Follower{Session: r.daemon, ID: r.id}
 	updates, stop := f.Updates(ctx)
 	defer stop()
-	live := &follow.Live{View: r, Follows: true, After: r.streams.After}
+	live := &follow.Live{View: r, Follows: r.followed(), After: r.streams.After,
+		Open: func() *follow.Stream { return follow.OpenStream(ctx, r.daemon, r.id, r.followed()) }}
 	if r.followed() {
-		live.Open = func() *follow.Stream { return follow.OpenStream(ctx, r.daemon, r.id, true) }
 		live.Start()
 	}
 	defer live.Close()

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/core/job"
+)
+
+// started is a program whose standard output nobody reads but the test.
+type started struct {
+	cmd *exec.Cmd
+	out *bufio.Reader
+}
+
+func startProgram(t *testing.T, socket string, args ...string) started {
+	t.Helper()
+	cmd := exec.Command(program(t, "lockstep"), args...)
+	cmd.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+socket)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return started{cmd, bufio.NewReaderSize(out, 16)}
+}
+
+// Who runs a command has all of its output, which the log has not.
+func TestWhoRunsACommandHasAllOfItsOutput(t *testing.T) {
+	socket, file := realDaemon(t), filepath.Join(t.TempDir(), "file")
+	random := rand.NewChaCha8([32]byte{7})
+	content := make([]byte, 30_000_000)
+	_, err := random.Read(content)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+
+	r := runProgram(t, socket, "run", "--", "cat", file)
+	require.Zero(t, r.code, "%s", r.err)
+	require.True(t, bytes.Equal(content, r.out), "%d bytes", len(r.out))
+	log := runProgram(t, socket, "log", "1")
+	require.Equal(t, follow.ExitIncomplete, log.code)
+	require.Contains(t, string(log.err), "of 30000000 bytes")
+	require.Zero(t, runProgram(t, socket, "log", "--partial", "1").code)
+
+	r = runProgram(t, socket, "run", "--json", "--", "sh", "-c", "cat "+file+"; exit 3")
+	require.Equal(t, 3, r.code, "%s", r.err)
+	var output []byte
+	for _, line := range bytes.Split(bytes.TrimSpace(r.out), []byte("\n")) {
+		var e follow.Event
+		require.NoError(t, json.Unmarshal(line, &e))
+		if stream, piece, ok := job.DecodeOutput(e.Type, e.Payload); ok {
+			require.Equal(t, job.LogStdout, stream)
+			output = append(output, piece...)
+		}
+	}
+	require.True(t, bytes.Equal(content, output), "%d bytes", len(output))
+}
+
+// A watch that takes nothing slows neither the command nor its follower.
+func TestAWatchThatReadsNothingSlowsNobody(t *testing.T) {
+	socket, dir := realDaemon(t), t.TempDir()
+	t.Chdir(dir)
+	run := startProgram(t, socket, "run", "--", "sh", "-c", "echo began; while [ ! -e go ]; do sleep 0.01; done; seq 1 3000000")
+	first, err := run.out.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "began\n", first)
+	watch := startProgram(t, socket, "watch", "1")
+	for line := ""; line != "began\n"; {
+		line, err = watch.out.ReadString('\n')
+		require.NoError(t, err)
+	}
+	require.NoError(t, os.WriteFile("go", nil, 0o600))
+	lines := 0
+	for {
+		part, err := run.out.ReadSlice('\n')
+		if lines += bytes.Count(part, []byte("\n")); err != nil && len(part) == 0 {
+			break
+		}
+	}
+	require.NoError(t, run.cmd.Wait())
+	require.Equal(t, 3_000_000, lines)
+}
+
+// The output of a command waits for who follows it, and list and why say so. When the follower is killed, the command goes on.
+func TestACommandGoesOnWhenItsFollowerIsKilled(t *testing.T) {
+	socket, dir := realDaemon(t), t.TempDir()
+	t.Chdir(dir)
+	run := startProgram(t, socket, "run", "--", "sh", "-c", "seq 1 3000000; : > done")
+	require.Eventually(t, func() bool {
+		return strings.Contains(string(runProgram(t, socket, "list").out), "running, waits for its reader")
+	}, realPatience, 100*time.Millisecond)
+	require.Contains(t, string(runProgram(t, socket, "why", "1").out), "Its output waits for its reader, the command that follows it, since ")
+	require.NoFileExists(t, "done")
+	require.NoError(t, run.cmd.Process.Kill())
+	require.Zero(t, runProgram(t, socket, "wait", "1").code)
+	require.FileExists(t, "done")
+}
