@@ -56,7 +56,10 @@ func TestWhoRunsACommandHasAllOfItsOutput(t *testing.T) {
 	require.Equal(t, 3, r.code, "%s", r.err)
 	var output []byte
 	for _, line := range bytes.Split(bytes.TrimSpace(r.out), []byte("\n")) {
-		var e follow.Event
+		var e struct {
+			Type    string          `json:"type"`
+			Payload json.RawMessage `json:"payload"`
+		}
 		require.NoError(t, json.Unmarshal(line, &e))
 		if stream, piece, ok := job.DecodeOutput(e.Type, e.Payload); ok {
 			require.Equal(t, job.LogStdout, stream)
