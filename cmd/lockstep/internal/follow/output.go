@@ -20,28 +20,35 @@ a pipe or file the bytes are exactly those of the command. On a terminal, escape
 sequences and control characters are removed. The order of lines of different
 streams is approximate.
 
+Who runs a command and follows it gets all of its output: the command waits until
+the output is taken, as it would wait at a pipe, and "list" and "why" say so. It goes
+on alone when the one who follows ends, after 30 seconds without that one, and when
+nothing was taken for the setting output_wait, one hour. Other readers, by watch and
+log --follow, delay no command. They read the latest 1 MB, and may fall behind.
+
 The log of a job is bounded: it keeps the first 250 kB and the last 750 kB or more
 of each opcode, a quarter and three quarters of the setting log_limit; less if the
-job has more than four opcodes. A follower also misses
-output if the command writes faster than the follower reads. Not in the log is what
-processes that the command leaves behind write later than a second after its end,
-and what a job process that dies had not saved. Where lines are missing, standard
-error states the number of lines and bytes, and at the end the totals and the end
-of the command; the exit code is 125. --partial accepts missing output. To keep all
-output, redirect it in the command: sh -c 'COMMAND > FILE'.`
+job has more than four opcodes. --keep-output of run keeps all output in files, and
+watch and log read there what they miss. Nowhere is what processes that the command
+leaves behind write later than a second after its end, and what a job process that
+dies had not saved.
+
+Where output is missing, standard error states how much, and at the end the totals
+and the end of the command; the exit code is 125. --partial accepts missing output.`
 
 // MissingEventHelp and LogTypesHelp are parts of the help of commands with JSON lines.
 const (
-	MissingEventHelp = `{"event": "missing", "job", "serial", "missing"}: the output missing before the
-entry with that serial, {"stdout": {"lines", "bytes"}, "stderr": {"lines", "bytes"},
-"messages": number}.`
+	MissingEventHelp = `{"event": "missing", "job", "serial", "missing"}: the output missing at this place,
+{"stdout": {"lines", "bytes"}, "stderr": {"lines", "bytes"}, "messages": number};
+lines that were not counted are 0.`
 	LogTypesHelp = `Types of a log entry and their payloads: "stdout" and "stderr" a line without its
 newline; "stdout-part" a piece of text without a newline at its end;
 "stdout-base64" a piece that is not UTF-8, in base64; the same for "stderr";
 "output-missing" {"missing", "written"}: output dropped at this place, and
 written by the job up to this place; "output-open" the streams that other
 processes had open after the end; "output-cut" null, the job process died here;
-"message" a text; others a value.`
+"message" a text; others a value. Output that is not from the log has no serial, and
+the time at which it came.`
 )
 
 // JobOutput writes the log of a job for people: the output of its commands and the messages of its opcodes. Output of a command goes to

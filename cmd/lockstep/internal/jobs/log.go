@@ -37,7 +37,7 @@ Several logs are printed one after the other, with a heading before each; with
 ` + follow.OutputHelp + `
 
 Exit code: 0, however the job ended; 1 if there is no such job; 125 if output is
-missing, without --partial.
+missing, without --partial: standard error says how the job ended.
 With --json, one object per line:
 {"event": "log", "job", "serial", "time", "type", "payload"} and
 ` + follow.MissingEventHelp + `
@@ -45,6 +45,7 @@ With --json, one object per line:
 ` + follow.LogTypesHelp,
 		Example: `  lockstep log 12
   lockstep log nightly
+  lockstep log --partial 12 > output
   lockstep log --follow --timestamps 12
   lockstep log --failed --since 1d`,
 		RunE: func(command *cobra.Command, args []string) error {

@@ -32,19 +32,23 @@ its job.
 Watching continues over a restart of the daemon.
 
 Standard error of a command goes to standard error, all other text to standard
-output. "lockstep log --help" describes missing lines.
+output. A watch delays no command: what it does not take in time is missing, unless
+the job keeps its output. "lockstep log --help" says more.
 
-Exit code: 0 if the job succeeded, 1 otherwise; 125 if output is missing, without
+Exit code: that of the command, as of run, of several jobs the highest: 0 if the job
+succeeded, 124 for a command that --timeout of run ended, 128 + n for signal n, 1 for a
+job that failed without a status or was canceled; 125 if output is missing, without
 --partial.
 With --json, one object per line:
 {"event": "status", "job", "status", "opcode_status"},
 {"event": "log", "job", "serial", "time", "type", "payload"},
-{"event": "end", "job", "status", "error", "missing", "incomplete"} and
+{"event": "end", "job", "status", "exit_code", "error", "missing", "incomplete"} and
 ` + follow.MissingEventHelp + `
 
 ` + follow.LogTypesHelp,
 		Example: `  lockstep watch 12
   lockstep watch 12 13
+  lockstep watch --partial 12 | grep -i error
   lockstep watch --status queued,running --name 'backup-*'
   lockstep watch --json 12 | jq .status`,
 		RunE: func(command *cobra.Command, args []string) error {

@@ -87,6 +87,7 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
 
 ` + follow.LogTypesHelp,
 		Example: `  lockstep run -- make backup
+  lockstep run -- tar -c /srv | zstd > srv.tar.zst
   lockstep run --priority high --reason "disk is full" -- /usr/local/sbin/cleanup
   lockstep run --timeout 10m --secret-env DB_PASSWORD -- ./migrate
   lockstep run --detach -- sh -c 'sleep 60; echo done'
