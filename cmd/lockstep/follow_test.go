@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,27 @@ func TestWhoRunsACommandHasAllOfItsOutput(t *testing.T) {
 		}
 	}
 	require.True(t, bytes.Equal(content, output), "%d bytes", len(output))
+}
+
+// Who submits jobs and follows them has all of their output, each line with the id of its job.
+func TestWhoSubmitsJobsAndFollowsThemHasAllOfTheirOutput(t *testing.T) {
+	socket, file := realDaemon(t), filepath.Join(t.TempDir(), "jobs.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`jobs:
+- [{OP_ID: OP_RUN_COMMAND, argv: [seq, "1", "600000"]}]
+- [{OP_ID: OP_RUN_COMMAND, argv: [sh, -c, "seq 1 600000; exit 3"]}]
+`), 0o600))
+	r := runProgram(t, socket, "submit", "--follow", file)
+	require.Equal(t, 3, r.code, "%s", r.err)
+	for _, prefix := range []string{"1| ", "2| "} {
+		next := 1
+		for line := range strings.SplitSeq(string(r.out), "\n") {
+			if text, is := strings.CutPrefix(line, prefix); is {
+				require.Equal(t, strconv.Itoa(next), text)
+				next++
+			}
+		}
+		require.Equal(t, 600_001, next)
+	}
 }
 
 // A watch that takes nothing slows neither the command nor its follower.

@@ -92,7 +92,7 @@ func submitJobs(ctx context.Context, daemon *client.Session, jobs []demoJob, rea
 			encoded[i] = append(encoded[i], op)
 		}
 	}
-	answers, err := submit.All(ctx, daemon, encoded, nil, false)
+	answers, err := submit.All(ctx, daemon, encoded, nil, submit.Awaited{})
 	if err != nil {
 		return nil, err
 	}

@@ -181,6 +181,9 @@ func (l *Live) Follow(ctx context.Context, f *Follower, showing sync.Locker) (st
 	updates, stop := f.Updates(ctx)
 	defer stop()
 	defer l.Close()
+	if l.Follows {
+		l.Start()
+	}
 	for done := false; !done; {
 		select {
 		case p := <-l.Pieces():

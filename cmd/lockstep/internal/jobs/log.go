@@ -72,7 +72,7 @@ func runLog(ctx context.Context, opts logOptions, globals *cli.Globals, args []s
 	case opts.Follow && len(ids) == 1:
 		view := newLogView(ctx, opts, globals, daemon, globals.Streams, ids[0])
 		f := &follow.Follower{Session: daemon, ID: ids[0]}
-		if _, err := liveOf(ctx, daemon, ids[0], view).Follow(ctx, f, &sync.Mutex{}); err != nil {
+		if _, err := liveOf(ctx, daemon, ids[0], view, false).Follow(ctx, f, &sync.Mutex{}); err != nil {
 			return err
 		}
 		return view.finish(ctx, daemon)
@@ -132,7 +132,7 @@ func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daem
 		views[id] = newLogView(ctx, opts, globals, daemon, prefixed(globals.Streams, id), id)
 	}
 	var worst error
-	err := followSeveral(ctx, daemon, views, func(v *logView, f *follow.Follower, _ string) error {
+	err := followSeveral(ctx, daemon, views, false, func(v *logView, f *follow.Follower, _ string) error {
 		err := v.finish(ctx, f.Session)
 		var incomplete *cli.ExitError
 		if err != nil && !errors.As(err, &incomplete) {

@@ -55,21 +55,22 @@ func shownJobs(ctx context.Context, globals *cli.Globals, daemon client.Querier,
 	return ids, nil
 }
 
-// followedMax bounds the number of jobs followed at once. Each has a connection.
-const followedMax = 100
+// WatchedMax bounds the number of jobs followed at once. Each has two connections.
+const WatchedMax = 100
 
-// liveOf follows a job that another client has submitted.
-func liveOf(ctx context.Context, daemon *client.Session, id int64, view follow.LiveView) *follow.Live {
-	return &follow.Live{View: view, After: daemon.After, Open: func() *follow.Stream { return follow.OpenStream(ctx, daemon, id, false) }}
+// liveOf follows a job. follows says that this client has submitted the job, so that its commands wait for it.
+func liveOf(ctx context.Context, daemon *client.Session, id int64, view follow.LiveView, follows bool) *follow.Live {
+	return &follow.Live{View: view, Follows: follows, After: daemon.After,
+		Open: func() *follow.Stream { return follow.OpenStream(ctx, daemon, id, follows) }}
 }
 
 // followSeveral follows jobs to their ends, at the same time, each with its view; they are called one at a time. done is called once for
 // each job, with the follower of the job after its end; the first error ends all.
 func followSeveral[V follow.LiveView](
-	ctx context.Context, daemon *client.Session, views map[int64]V, done func(V, *follow.Follower, string) error,
+	ctx context.Context, daemon *client.Session, views map[int64]V, follows bool, done func(V, *follow.Follower, string) error,
 ) error {
-	if len(views) > followedMax {
-		return cli.Usagef("at most %d jobs can be followed at once, not %d", followedMax, len(views))
+	if len(views) > WatchedMax {
+		return cli.Usagef("at most %d jobs can be followed at once, not %d", WatchedMax, len(views))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +82,7 @@ func followSeveral[V follow.LiveView](
 			session := daemon.Other()
 			defer session.Close()
 			f := &follow.Follower{Session: session, ID: id}
-			status, err := liveOf(ctx, session, id, view).Follow(ctx, f, &showing)
+			status, err := liveOf(ctx, session, id, view, follows).Follow(ctx, f, &showing)
 			showing.Lock()
 			defer showing.Unlock()
 			if err == nil && ctx.Err() == nil {

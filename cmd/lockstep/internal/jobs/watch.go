@@ -55,14 +55,20 @@ With --json, one object per line:
 			return runWatch(command.Context(), opts, globals, args)
 		},
 	}
-	follow.PartialFlag(command, &opts.partial)
+	follow.PartialFlag(command, &opts.Partial)
 	registerShown(globals, command, &opts.Flags)
 	return command
 }
 
 type watchOptions struct {
 	selection.Flags
-	partial bool
+	Watching
+}
+
+// Watching is how jobs are watched.
+type Watching struct {
+	Partial bool // missing output does not change the exit code
+	Follows bool // this client has submitted the jobs, and their commands wait until their output is taken
 }
 
 func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args []string) error {
@@ -72,6 +78,11 @@ func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args
 	if err != nil {
 		return err
 	}
+	return Watch(ctx, globals, daemon, ids, opts.Watching)
+}
+
+// Watch shows the changes of jobs and their output until they have ended, at most WatchedMax. The error has the highest exit code of a job.
+func Watch(ctx context.Context, globals *cli.Globals, daemon *client.Session, ids []int64, how Watching) error {
 	switch len(ids) {
 	case 0:
 		fmt.Fprintln(globals.Streams.Err, "no jobs")
@@ -79,19 +90,19 @@ func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args
 	case 1:
 		w := newWatched(ctx, globals, daemon, globals.Streams, ids[0])
 		f := &follow.Follower{Session: daemon, ID: ids[0]}
-		status, err := liveOf(ctx, daemon, ids[0], w).Follow(ctx, f, &sync.Mutex{})
+		status, err := liveOf(ctx, daemon, ids[0], w, how.Follows).Follow(ctx, f, &sync.Mutex{})
 		if err != nil {
 			return err
 		}
-		return w.end(ctx, opts, f, status)
+		return w.end(ctx, how, f, status)
 	}
 	all := map[int64]*watched{}
 	for _, id := range ids {
 		all[id] = newWatched(ctx, globals, daemon, prefixed(globals.Streams, id), id)
 	}
 	code := 0
-	err = followSeveral(ctx, daemon, all, func(w *watched, f *follow.Follower, status string) error {
-		err := w.end(ctx, opts, f, status)
+	err := followSeveral(ctx, daemon, all, how.Follows, func(w *watched, f *follow.Follower, status string) error {
+		err := w.end(ctx, how, f, status)
 		if err == nil {
 			return nil
 		}
@@ -155,9 +166,9 @@ func (w *watched) showStatus(c follow.Change) {
 }
 
 // end reports the end of the job and returns the error with the exit code; nil: the job has succeeded and no output is missing.
-func (w *watched) end(ctx context.Context, opts watchOptions, f *follow.Follower, status string) error {
+func (w *watched) end(ctx context.Context, how Watching, f *follow.Follower, status string) error {
 	w.Finish()
-	code, text, err := w.outcome(ctx, opts, f, status)
+	code, text, err := w.outcome(ctx, how, f, status)
 	if err != nil {
 		return err
 	}
@@ -165,7 +176,7 @@ func (w *watched) end(ctx context.Context, opts watchOptions, f *follow.Follower
 		before := w.Losses()
 		w.Events.End(status, &code, text)
 		if w.Losses() != before { // the line of the end itself is missing
-			if code, text, err = w.outcome(ctx, opts, f, status); err != nil {
+			if code, text, err = w.outcome(ctx, how, f, status); err != nil {
 				return err
 			}
 		}
@@ -180,9 +191,9 @@ func (w *watched) end(ctx context.Context, opts watchOptions, f *follow.Follower
 }
 
 // outcome is the exit code of a job, with a description of its end if it did not succeed or output is missing that must not be.
-func (w *watched) outcome(ctx context.Context, opts watchOptions, f *follow.Follower, status string) (code int, text string, err error) {
+func (w *watched) outcome(ctx context.Context, how Watching, f *follow.Follower, status string) (code int, text string, err error) {
 	losses := w.Losses()
-	lost := losses != "" && !opts.partial
+	lost := losses != "" && !how.Partial
 	if status == client.StatusSuccess && !lost {
 		return 0, "", nil
 	}

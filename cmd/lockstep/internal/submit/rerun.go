@@ -112,7 +112,7 @@ func runRerun(ctx context.Context, opts rerunOptions, globals *cli.Globals, arg 
 		}
 		ops = append(ops, op)
 	}
-	answers, err := All(ctx, daemon, [][]json.RawMessage{ops}, names, false)
+	answers, err := All(ctx, daemon, [][]json.RawMessage{ops}, names, Awaited{})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobfile"
+	"lockstep/cmd/lockstep/internal/jobs"
 	"lockstep/core/opcode"
 	"lockstep/core/record"
 	"lockstep/core/wire"
@@ -27,6 +28,9 @@ type submitOptions struct {
 	Reason string
 	Wait   bool
 	Keep   *bool // nil: the opcodes and the setting keep_output decide
+	Follow bool
+	// Partial: with Follow, missing output does not change the exit code.
+	Partial bool
 }
 
 // NewSubmitCommand is the command submit.
@@ -72,14 +76,18 @@ connection is lost before the answer, the submission is repeated for up to a
 minute; the name ensures that the jobs exist once. Such names in the file are
 ignored.
 
+With --follow the jobs are shown as by "lockstep watch", with all of their output: as
+with run, the commands wait until it is taken. At most 100 jobs are followed at once.
+
 Exit code: 0; with --wait only if all jobs succeed. 1 otherwise, also if a filter
-rule rejects a job: standard error then names the rule.
+rule rejects a job: standard error then names the rule. With --follow that of watch.
 With --json, one object per line; "index" is the job's place in the file, from 0,
 "name" its name, if it has one; "daemon" is "user" or "system", unless you named a
 socket: {"event": "submitted", "index",
 "name", "job", "daemon"}, {"event": "refused", "index", "name", "error"} and, with --wait,
-{"event": "end", "index", "job", "status"} as jobs end.`,
+{"event": "end", "index", "job", "status"} as jobs end; with --follow, the events of watch.`,
 		Example: `  lockstep submit jobs.yaml
+  lockstep submit --follow deploy.yaml
   lockstep submit --wait --reason "monthly" jobs.json
   lockstep submit --name drain-n1 OP_SITE_DRAIN nodes=n1,n2 speed=slow
   echo '[{"OP_ID": "OP_TEST_DELAY", "duration": 5}]' | lockstep submit -`,
@@ -102,6 +110,8 @@ socket: {"event": "submitted", "index",
 	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
 	flags.BoolVarP(&opts.Wait, "wait", "w", false, "wait until all jobs have ended")
 	keepFlag(flags, &opts.Keep, "all commands")
+	flags.BoolVarP(&opts.Follow, "follow", "f", false, "follow the jobs, with their output, until all have ended")
+	follow.PartialFlag(command, &opts.Partial)
 	return command
 }
 
@@ -140,17 +150,35 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 	if err != nil {
 		return err
 	}
-	answers, err := All(ctx, daemon, [][]json.RawMessage{job}, names, opts.Wait)
+	answers, err := All(ctx, daemon, [][]json.RawMessage{job}, names, opts.awaited())
 	if err != nil {
 		return err
 	}
 	if err := printSubmitted(globals, daemon, 0, opts.Name, answers[0]); err != nil {
 		return err
 	}
-	if !opts.Wait {
-		return sayRejected(ctx, globals, daemon, []int64{answers[0].ID})
+	return opts.wait(ctx, globals, daemon, []submittedJob{{id: answers[0].ID}})
+}
+
+// awaited is what this command will wait for.
+func (o submitOptions) awaited() Awaited { return Awaited{Ends: o.Wait || o.Follow, Output: o.Follow} }
+
+// wait waits for the ends of the submitted jobs, or follows them, or only says which ones were rejected.
+func (o submitOptions) wait(ctx context.Context, globals *cli.Globals, daemon *client.Session, submitted []submittedJob) error {
+	ids := make([]int64, len(submitted))
+	for i := range submitted {
+		ids[i] = submitted[i].id
 	}
-	return waitForSubmitted(ctx, globals, daemon, []submittedJob{{id: answers[0].ID}})
+	switch {
+	case o.Follow:
+		if err := daemon.Await(ctx, ids); err != nil {
+			return err
+		}
+		return jobs.Watch(ctx, globals, daemon, ids, jobs.Watching{Follows: true, Partial: o.Partial})
+	case o.Wait:
+		return waitForSubmitted(ctx, globals, daemon, submitted)
+	}
+	return sayRejected(ctx, globals, daemon, ids)
 }
 
 func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, name string) error {
@@ -174,11 +202,14 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 			return placedError(name, err)
 		}
 	}
-	jobs, err := file.Encode(client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "submit"))
+	if opts.Follow && len(file.Jobs) > jobs.WatchedMax {
+		return cli.Usagef("at most %d jobs can be followed at once, not %d", jobs.WatchedMax, len(file.Jobs))
+	}
+	encoded, err := file.Encode(client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "submit"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", shownName(name), err)
 	}
-	answers, err := All(ctx, daemon, jobs, file.Names(), opts.Wait)
+	answers, err := All(ctx, daemon, encoded, file.Names(), opts.awaited())
 	var mistake *wire.RequestError
 	switch {
 	case errors.As(err, &mistake):
@@ -199,16 +230,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 		cli.PrintError(globals.Streams.Err, fmt.Sprintf("%s:%d:%d: job %s of the file was not submitted: %s",
 			shownName(name), at.Line, at.Column, file.ShownJob(i), answer.Refused))
 	}
-	if opts.Wait {
-		err = waitForSubmitted(ctx, globals, daemon, accepted)
-	} else {
-		ids := make([]int64, len(accepted))
-		for i := range accepted {
-			ids[i] = accepted[i].id
-		}
-		err = sayRejected(ctx, globals, daemon, ids)
-	}
-	if err != nil {
+	if err := opts.wait(ctx, globals, daemon, accepted); err != nil {
 		return err
 	}
 	if len(accepted) < len(answers) {
@@ -265,84 +287,6 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("%s is larger than %d bytes; split the jobs into several files", shownName(name), wire.MaxFrame)
 	}
 	return data, nil
-}
-
-// Answer is the answer for one job: its id, or the error.
-type Answer struct {
-	ID      int64
-	Refused string
-}
-
-// All submits several jobs in one call: all or none exist afterwards, and they can depend on each
-// other. names are the names of the jobs, "" for none; nil if no job has one. With wait the caller will wait for the ends of all.
-func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string, wait bool) ([]Answer, error) {
-	answers := make([]Answer, len(jobs))
-	wait = wait && daemon.InJob
-	if names != nil || wait {
-		return answers, submitNamed(ctx, daemon, jobs, names, wait, answers)
-	}
-	if len(jobs) == 1 {
-		return answers, daemon.Submit(ctx, "SubmitJob", jobs[0], &answers[0].ID)
-	}
-	var pairs [][]json.RawMessage
-	if err := daemon.Submit(ctx, "SubmitManyJobs", jobs, &pairs); err != nil {
-		return nil, err
-	}
-	if len(pairs) != len(jobs) {
-		return nil, fmt.Errorf("submitted %d jobs, the daemon answered for %d", len(jobs), len(pairs))
-	}
-	for i, pair := range pairs {
-		if len(pair) != 2 {
-			return nil, fmt.Errorf("the daemon answered for job %d with %d values", i+1, len(pair))
-		}
-		var done bool
-		if err := client.Scan(pair[:1], &done); err != nil {
-			return nil, err
-		}
-		var err error
-		if done {
-			err = client.Scan(pair[1:], &answers[i].ID)
-		} else if err = client.Scan(pair[1:], &answers[i].Refused); answers[i].Refused == "" {
-			answers[i].Refused = "the daemon states no reason"
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return answers, nil
-}
-
-// namedJob is one job of LockstepSubmitJobs.
-type namedJob struct {
-	Ops  []json.RawMessage `json:"ops"`
-	Name string            `json:"name,omitempty"`
-}
-
-func submitNamed(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string, wait bool, answers []Answer) error {
-	named := make([]namedJob, len(jobs))
-	for i := range jobs {
-		named[i].Ops = jobs[i]
-		if names != nil {
-			named[i].Name = names[i]
-		}
-	}
-	var ids []int64
-	var err error
-	if wait {
-		err = daemon.SubmitToAwait(ctx, named, &ids)
-	} else {
-		err = daemon.Submit(ctx, "LockstepSubmitJobs", named, &ids)
-	}
-	if err != nil {
-		return err
-	}
-	if len(ids) != len(jobs) {
-		return fmt.Errorf("submitted %d jobs, the daemon answered for %d", len(jobs), len(ids))
-	}
-	for i, id := range ids {
-		answers[i].ID = id
-	}
-	return nil
 }
 
 func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, name string, answer Answer) error {
