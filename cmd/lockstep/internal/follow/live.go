@@ -29,7 +29,7 @@ type LiveView interface {
 }
 
 // Live brings together the changes of a job and the Stream of its output, for a view. It has no goroutine: the owner passes on what comes
-// of Changes, Pieces and Timer, each until done.
+// of Changes, Pieces and Timer until one of them is done, and calls Finish then.
 //
 // A log that has lost output is held back for a while until the Stream begins, which may have that output.
 type Live struct {
@@ -45,6 +45,7 @@ type Live struct {
 	broken   bool    // its connection is lost
 	held     *Change // waits for the beginning of the stream
 	gaveUp   bool    // changes are not held any more
+	last     Change  // the latest one that was shown
 	ended    bool    // the job has; the end of the stream is awaited
 	timer    <-chan time.Time
 }
@@ -110,12 +111,16 @@ func lacksOutput(entries []LogEntry) bool {
 	})
 }
 
+// show shows a change; of the last one only the entries, because output may follow.
 func (l *Live) show(c Change) (done bool) {
-	l.View.ShowChange(c)
-	if !c.Final {
+	l.last, l.ended = c, c.Final
+	c.Final = false
+	if !l.ended || len(c.Entries) > 0 {
+		l.View.ShowChange(c)
+	}
+	if !l.ended {
 		return false
 	}
-	l.ended = true
 	if l.stream == nil || l.broken || !l.streamed {
 		return true
 	}
@@ -162,16 +167,17 @@ func (l *Live) TimeIsUp() (done bool) {
 	return l.ended
 }
 
-// Rest shows the rest of a stream that has not brought its end, from the log of the job, which has ended.
-func (l *Live) Rest(ctx context.Context, f *Follower) error {
-	if !l.streamed || l.complete {
-		return nil
+// Finish shows the rest of a stream that has not brought its end, from the log of the job, and then the end of the job.
+func (l *Live) Finish(ctx context.Context, f *Follower) error {
+	if l.streamed && !l.complete {
+		entries, err := f.Log(ctx)
+		if err != nil {
+			return err
+		}
+		l.View.ShowRest(entries)
 	}
-	entries, err := f.Log(ctx)
-	if err != nil {
-		return err
-	}
-	l.View.ShowRest(entries)
+	l.last.Entries = nil
+	l.View.ShowChange(l.last)
 	return nil
 }
 
@@ -200,7 +206,6 @@ func (l *Live) Follow(ctx context.Context, f *Follower, showing sync.Locker) (st
 			if u.Notice != "" {
 				notice(u.Notice)
 			} else {
-				status = u.Status
 				done = l.Change(u.Change)
 			}
 		}
@@ -208,5 +213,5 @@ func (l *Live) Follow(ctx context.Context, f *Follower, showing sync.Locker) (st
 	}
 	showing.Lock()
 	defer showing.Unlock()
-	return status, l.Rest(ctx, f)
+	return l.last.Status, l.Finish(ctx, f)
 }

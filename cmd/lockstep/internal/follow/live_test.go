@@ -73,7 +73,7 @@ func TestAFollowerWaitsForItsStreamWhenTheLogHasLostOutput(t *testing.T) {
 	require.Equal(t, all, l.out.String())
 	require.False(t, l.Change(ended), "the end of the stream is to come")
 	require.True(t, l.piece(outflow.Frame{At: at(len(all))}))
-	require.NoError(t, l.Rest(t.Context(), nil))
+	require.NoError(t, l.Finish(t.Context(), nil))
 	require.Empty(t, l.Losses())
 }
 
@@ -114,7 +114,7 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 	require.False(t, l.Change(running(log)))
 	require.True(t, l.Change(ended), "nothing comes any more")
 	l.ShowRest(log)
-	l.Finish()
+	l.shown.Finish()
 	require.Equal(t, all[:20]+all[28:], l.out.String())
 	require.Contains(t, l.err.String(), job.CutText)
 	require.Contains(t, l.err.String(), "missing in all: 8 of 40 bytes of standard output.")
@@ -264,4 +264,30 @@ func TestEachByteIsShownOnceOrMissing(t *testing.T) {
 		require.Equal(t, r.place.Sum(), r.shown+bytesOf(d.missing).Sum())
 		require.Equal(t, d.missing != (job.Output{}), d.losses() != "")
 	})
+}
+
+// The end of a job is shown after all of its output, although the daemon tells it before.
+func TestTheEndOfAJobIsShownAfterItsOutput(t *testing.T) {
+	l := newLiveJob(t, true)
+	order := &endOrder{shown: l.shown}
+	l.View = order
+	l.Start()
+	require.False(t, l.piece(outflow.Frame{Output: []byte("one\n")}))
+	require.False(t, l.Change(ended))
+	require.False(t, l.piece(outflow.Frame{At: at(4), Output: []byte("two\n")}))
+	require.True(t, l.piece(outflow.Frame{At: at(8)}))
+	require.NoError(t, l.Live.Finish(t.Context(), nil))
+	require.Equal(t, []string{"one\ntwo\n"}, order.before)
+}
+
+// endOrder notes what was written before the end of the job.
+type endOrder struct {
+	*shown
+	before []string
+}
+
+func (o *endOrder) ShowChange(c Change) {
+	if c.Final {
+		o.before = append(o.before, o.out.String())
+	}
 }

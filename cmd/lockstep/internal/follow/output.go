@@ -103,10 +103,10 @@ func (o *JobOutput) entry(entry LogEntry, typ string, payload []byte) {
 	}
 }
 
-// output is part of view. For a terminal, or with timestamps, it is cut into lines, as the log has them.
+// output is part of view. For a terminal, with timestamps, and between other lines it is cut into lines, as the log has them.
 func (o *JobOutput) output(s outflow.Stream, output []byte) {
 	name := streamName(s)
-	if _, terminal := o.writer(name); !terminal && !o.Stamped {
+	if _, terminal := o.writer(name); !terminal && !o.Stamped && !o.Mixed {
 		o.write(name, LogEntry{}, output)
 		return
 	}

@@ -168,7 +168,7 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 			return r.left
 		}
 	}
-	if err := live.Rest(ctx, f); err != nil {
+	if err := live.Finish(ctx, f); err != nil {
 		return fmt.Errorf("job %d has ended, but its log is unknown: %w", r.id, err)
 	}
 	return r.finish(ctx, f)
