@@ -33,7 +33,8 @@ func (c *request) askRunSlots(ctx actor.Context, then func(ctx actor.Context, ta
 
 // askReaders asks which jobs' output waits for its reader.
 func (c *request) askReaders(ctx actor.Context, then func(actor.Context, []*messages.ReaderWait)) {
-	call.Ask(c.Call, ctx, failingWrites(c.Config.Jobs), func(ctx actor.Context, ofJobs *messages.GetFailingWritesResult) { then(ctx, ofJobs.Readers) })
+	call.Ask(c.Call, ctx, failingWrites(c.Config.Jobs),
+		func(ctx actor.Context, ofJobs *messages.GetFailingWritesResult) { then(ctx, ofJobs.Readers) })
 }
 
 func failingWrites(to *actor.PID) conn.Question {

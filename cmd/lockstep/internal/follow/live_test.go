@@ -276,7 +276,7 @@ func TestTheEndOfAJobIsShownAfterItsOutput(t *testing.T) {
 	require.False(t, l.Change(ended))
 	require.False(t, l.piece(outflow.Frame{At: at(4), Output: []byte("two\n")}))
 	require.True(t, l.piece(outflow.Frame{At: at(8)}))
-	require.NoError(t, l.Live.Finish(t.Context(), nil))
+	require.NoError(t, l.Finish(t.Context(), nil))
 	require.Equal(t, []string{"one\ntwo\n"}, order.before)
 }
 

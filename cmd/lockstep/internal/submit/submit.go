@@ -105,14 +105,19 @@ socket: {"event": "submitted", "index",
 		},
 		ValidArgsFunction: completeSubmit(globals),
 	}
-	flags := command.Flags()
-	flags.StringVar(&opts.Name, "name", "", "`NAME` of the job of an OPCODE; in a file each job has its own")
-	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
-	flags.BoolVarP(&opts.Wait, "wait", "w", false, "wait until all jobs have ended")
-	keepFlag(flags, &opts.Keep, "all commands")
-	flags.BoolVarP(&opts.Follow, "follow", "f", false, "follow the jobs, with their output, until all have ended")
-	follow.PartialFlag(command, &opts.Partial)
+	opts.register(command)
 	return command
+}
+
+// register adds the flags.
+func (o *submitOptions) register(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&o.Name, "name", "", "`NAME` of the job of an OPCODE; in a file each job has its own")
+	flags.StringVar(&o.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
+	flags.BoolVarP(&o.Wait, "wait", "w", false, "wait until all jobs have ended")
+	keepFlag(flags, &o.Keep, "all commands")
+	flags.BoolVarP(&o.Follow, "follow", "f", false, "follow the jobs, with their output, until all have ended")
+	follow.PartialFlag(command, &o.Partial)
 }
 
 // completeSubmit completes names of opcodes and of their parameters, and otherwise names of files.

@@ -140,8 +140,10 @@ func (w jobWhy) hints() []hint {
 			add("start it before others", "priority high %d", w.ID)
 		case answer.WhyLock:
 			add("show all waiting owners", "locks --graph")
-		case answer.WhyCannotStart, answer.WhyCannotWrite, answer.WhyReader, answer.WhyStopping:
+		case answer.WhyCannotStart, answer.WhyCannotWrite, answer.WhyStopping:
 			add("show the state of the daemon", "status")
+		case answer.WhyReader:
+			add("show how long it waits", "config get output_wait")
 		case answer.WhyCycle:
 			add("show who waits for whom", "locks --graph")
 		case answer.WhyRunning:

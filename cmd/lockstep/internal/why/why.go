@@ -52,7 +52,7 @@ With --json: a list of {"id": number, "name": string, "status": string, "summary
 "archived": bool, "reasons": [{"kind": string, "sentence": string, ...}]}, one for
 each job that was named or followed. A reason has more keys, depending on its kind:
 dependency, filter, filter-limit, rate-limit, slots, order, lock, starting,
-cannot-start, cannot-write, stopping, running or ended. Keys that end in _ts are
+cannot-start, cannot-write, reader, stopping, running or ended. Keys that end in _ts are
 times as RFC 3339 or null. With --estimate a job that has not ended has "estimate", as
 "lockstep order --json" prints it, with a "sentence".`, followDepth, followJobs),
 		Example: `  lockstep why 12
