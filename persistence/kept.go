@@ -73,18 +73,14 @@ func (k *Kept) Read(p []byte) (int, error) {
 
 // next opens the next file, unless the offset is behind it.
 func (k *Kept) next() error {
-	file, err := os.Open(k.files[0])
+	file, size, err := openRegular(k.files[0])
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
 	k.files = k.files[1:]
 	// The files before the last one have their final size: the next opcode began after them.
-	if k.skip >= info.Size() && len(k.files) > 0 {
-		k.skip -= info.Size()
+	if k.skip >= size && len(k.files) > 0 {
+		k.skip -= size
 		return file.Close()
 	}
 	if _, err := file.Seek(k.skip, io.SeekStart); err != nil {
