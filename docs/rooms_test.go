@@ -32,6 +32,7 @@ var wings = []wing{
 	{"core/rawjson", nil},
 	{"core/job", []string{"core/rawjson"}},
 	{"core/natural", nil},
+	{"core/outflow", nil},
 	{"core/heap", nil},
 	{"core/haskell", nil},
 	{"core/wire", []string{"core/rawjson", "core/job", "core/haskell"}},

@@ -4,10 +4,14 @@
 // surely keeps. The daemon passes the connection of each reader to the process (SCM_RIGHTS), and has no part in what follows: the bytes
 // pass no actor, and the daemon may end. Package end is the two ends; package outflow decides what is sent.
 //
-// A reader that comes before its process waits here. Nothing of it survives a crash: both sides connect again.
+// A reader that comes before its process waits here. One that asks for kept output gets it from the files of --keep-output (kept.go). On a
+// node that is not the master, the bytes between readers and the master are copied (nodes.go).
+//
+// Nothing of it survives a crash: both sides connect again.
 package outputs
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,12 +38,23 @@ const (
 	connectionsMax = 1000
 )
 
+// Config has the files and the nodes of a server.
+type Config struct {
+	Log   *logrus.Logger
+	Kept  Keeper // nil: nothing is kept
+	Nodes Nodes  // nil: this node belongs to no cluster
+}
+
 // Server is the daemon's socket for output.
 type Server struct {
 	listener net.Listener
 	log      *logrus.Logger
+	kept     Keeper
+	nodes    Nodes
 	slots    *admission.Slots
 	serving  sync.WaitGroup
+	stopping context.Context // ended by Close
+	stop     context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -56,22 +71,30 @@ type meeting struct {
 // connection is a reader that waits, or a process. Its goroutine reads it until it ends or is passed on.
 type connection struct {
 	*net.UnixConn
-	hello  end.Hello
-	passed bool          // it is being passed on, and closed then; guarded by Server.mu
-	read   chan struct{} // closed when its goroutine reads no more
+	fromNode bool          // another node has forwarded it
+	hello    end.Hello     // set once, guarded by Server.mu
+	passed   bool          // it is being passed on, and closed then; guarded by Server.mu
+	read     chan struct{} // closed when its goroutine reads no more
 }
 
 // Listen listens at a path.
-func Listen(path string, owner ownership.Attributes, log *logrus.Logger) (*Server, error) {
+func Listen(path string, owner ownership.Attributes, c Config) (*Server, error) {
 	l, err := socket.ListenUnix(path, owner)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{listener: l, log: log, slots: admission.NewSlots(connectionsMax), open: map[*connection]bool{}, jobs: map[int64]*meeting{}}, nil
+	s := &Server{listener: l, log: c.Log, kept: c.Kept, nodes: c.Nodes, slots: admission.NewSlots(connectionsMax),
+		open: map[*connection]bool{}, jobs: map[int64]*meeting{}}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	return s, nil
 }
 
 // Serve accepts connections until Close.
 func (s *Server) Serve() error {
+	if s.nodes != nil {
+		known, _ := s.nodes.Master()
+		s.begin(func() { s.watchMaster(known) })
+	}
 	for {
 		accepted, err := s.listener.Accept()
 		switch local, isUnix := accepted.(*net.UnixConn); {
@@ -80,9 +103,51 @@ func (s *Server) Serve() error {
 		case err != nil:
 			time.Sleep(50 * time.Millisecond) // too many open files
 		case isUnix:
-			s.serving.Go(func() { s.serve(&connection{UnixConn: local, read: make(chan struct{})}) })
+			s.start(&connection{UnixConn: local}, clientOf(local))
 		}
 	}
+}
+
+// Open connects a reader of this process, which counts for a client.
+func (s *Server) Open(client budget.Client, h end.Hello) (*os.File, error) {
+	return s.connect(client, h, false)
+}
+
+// connect is Open; fromNode says that another node has forwarded the reader.
+func (s *Server) connect(client budget.Client, h end.Hello, fromNode bool) (*os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	ours, reader := os.NewFile(uintptr(fds[0]), "reader"), os.NewFile(uintptr(fds[1]), "output")
+	defer ours.Close()
+	served, err := net.FileConn(ours)
+	if err == nil {
+		s.start(&connection{UnixConn: served.(*net.UnixConn), fromNode: fromNode}, client)
+		_, err = reader.Write(h.Line())
+	}
+	if err != nil {
+		return nil, errors.Join(err, reader.Close())
+	}
+	return reader, nil
+}
+
+// start serves a connection, or closes it.
+func (s *Server) start(c *connection, client budget.Client) {
+	c.read = make(chan struct{})
+	if !s.begin(func() { s.serve(c, client) }) {
+		_ = c.Close()
+	}
+}
+
+// begin runs f until Close at the latest. It reports false if the server is closed.
+func (s *Server) begin(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.serving.Go(f)
+	}
+	return !s.closed
 }
 
 // Close ends all connections, and returns when none is left. Readers that were passed to their process go on.
@@ -90,8 +155,9 @@ func (s *Server) Close() error {
 	err := s.listener.Close()
 	s.mu.Lock()
 	s.closed = true
+	s.stop()
 	for c := range s.open {
-		_ = c.UnixConn.Close()
+		_ = c.Close()
 	}
 	s.mu.Unlock()
 	s.serving.Wait()
@@ -99,35 +165,60 @@ func (s *Server) Close() error {
 }
 
 // serve serves one connection until it has ended, or is passed on.
-func (s *Server) serve(c *connection) {
-	slot := s.slots.Admit(clientOf(c.UnixConn), func() { _ = c.UnixConn.Close() })
+func (s *Server) serve(c *connection, client budget.Client) {
+	slot := s.slots.Admit(client, func() { _ = c.Close() })
 	if slot == nil {
-		_ = c.UnixConn.Close()
+		_ = c.Close()
 		return
 	}
 	defer slot.Close()
 	s.add(c)
 	defer s.remove(c)
-	err := c.sayHello()
-	if err == nil && c.hello.Writes {
-		err = c.mayWrite()
+	if err := s.serveHello(c, slot); err != nil {
+		s.log.WithFields(logrus.Fields{"job": c.hello.Job, "err": err}).Debug("a connection for output has ended")
 	}
+}
+
+// serveHello serves a connection according to its first line.
+func (s *Server) serveHello(c *connection, slot *admission.Slot) error {
+	defer close(c.read)
+	h, err := readHello(c.UnixConn)
 	if err != nil {
-		close(c.read)
-		s.log.WithField("err", err).Debug("a connection for output was refused")
-		return
+		return err
 	}
+	s.mu.Lock()
+	c.hello = h
+	s.mu.Unlock()
 	slot.Move(budget.Idle)
+	switch {
+	case h.Writes:
+		if err := c.mayWrite(); err != nil {
+			return err
+		}
+	case h.Kept != nil:
+		slot.Move(budget.Sending)
+		if err := checkKept(h); err != nil {
+			return err
+		}
+		return s.sendKept(c)
+	default:
+		switch node, err := s.masterFor(c); {
+		case err != nil:
+			return err
+		case node != "":
+			return s.forward(c, node)
+		}
+	}
 	s.meet(c)
 	_, _ = io.ReadFull(c.UnixConn, make([]byte, 1)) // neither a process nor a reader that waits sends anything
-	close(c.read)
+	return nil
 }
 
 func (s *Server) add(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[c] = true; s.closed {
-		_ = c.UnixConn.Close()
+		_ = c.Close()
 	}
 }
 
@@ -139,7 +230,7 @@ func (s *Server) remove(c *connection) {
 	if c.passed {
 		return
 	}
-	_ = c.UnixConn.Close()
+	_ = c.Close()
 	m := s.jobs[c.hello.Job]
 	if m == nil {
 		return
@@ -187,7 +278,8 @@ func (s *Server) meet(c *connection) {
 	s.serving.Go(func() {
 		for _, r := range readers {
 			if err := pass(r, process); err != nil {
-				s.log.WithFields(logrus.Fields{"job": r.hello.Job, "err": err}).Warn("a reader of output could not be passed to the job's process; it connects again")
+				s.log.WithFields(logrus.Fields{"job": r.hello.Job, "err": err}).
+					Warn("a reader of output could not be passed to the job's process; it connects again")
 			}
 		}
 	})
@@ -197,7 +289,7 @@ func (s *Server) meet(c *connection) {
 func pass(reader, process *connection) error {
 	_ = reader.SetReadDeadline(time.Unix(1, 0))
 	<-reader.read // from here on nobody here takes what the reader sends
-	defer reader.UnixConn.Close()
+	defer reader.Close()
 	file, err := reader.File()
 	if err != nil {
 		return err
@@ -210,24 +302,27 @@ func pass(reader, process *connection) error {
 	return err
 }
 
-// sayHello reads the first line, and no byte after it.
-func (c *connection) sayHello() error {
+// readHello reads the first line, and no byte after it.
+func readHello(c net.Conn) (h end.Hello, err error) {
 	if err := c.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
-		return err
+		return h, err
 	}
 	line := make([]byte, 0, end.HelloMax)
 	for len(line) < end.HelloMax {
-		if _, err := io.ReadFull(c.UnixConn, line[len(line):len(line)+1]); err != nil {
-			return err
+		if _, err := io.ReadFull(c, line[len(line):len(line)+1]); err != nil {
+			return h, err
 		}
 		if line = line[:len(line)+1]; line[len(line)-1] == '\n' {
-			if err := json.Unmarshal(line, &c.hello); err != nil {
-				return fmt.Errorf("decode the first line: %w", err)
+			if err := json.Unmarshal(line, &h); err != nil {
+				return h, fmt.Errorf("decode the first line: %w", err)
 			}
-			return c.SetReadDeadline(time.Time{})
+			if h.Job <= 0 {
+				return h, fmt.Errorf("there is no job %d", h.Job)
+			}
+			return h, c.SetReadDeadline(time.Time{})
 		}
 	}
-	return fmt.Errorf("the first line has more than %d bytes", end.HelloMax)
+	return h, fmt.Errorf("the first line has more than %d bytes", end.HelloMax)
 }
 
 // mayWrite checks that the client can be the process of a job: it has the daemon's user. Who has that can do all that the daemon can.

@@ -26,6 +26,7 @@ const patience = 20 * time.Second
 type bench struct {
 	*testing.T
 	path   string
+	config outputs.Config
 	server *outputs.Server
 	served chan error
 }
@@ -38,8 +39,8 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) listen() {
-	log, _ := logrustest.NewNullLogger()
-	server, err := outputs.Listen(b.path, ownership.Attributes{Mode: 0o600, UID: -1, GID: -1}, log)
+	b.config.Log, _ = logrustest.NewNullLogger()
+	server, err := outputs.Listen(b.path, ownership.Attributes{Mode: 0o600, UID: -1, GID: -1}, b.config)
 	require.NoError(b, err)
 	b.server, b.served = server, make(chan error, 1)
 	go func() { b.served <- server.Serve() }()

@@ -20,6 +20,8 @@ const (
 	ProtocolRaft Protocol = "lockstep-raft"
 	// ProtocolLuxi is for clients' requests that another node forwards.
 	ProtocolLuxi Protocol = "lockstep-luxi"
+	// ProtocolOutput is for readers of the output of jobs that another node forwards.
+	ProtocolOutput Protocol = "lockstep-output"
 	// ProtocolNode is for requests between nodes, see Client.
 	ProtocolNode Protocol = "lockstep-node"
 	// ProtocolJoin is for a node with a join token and without a certificate.
@@ -127,7 +129,7 @@ func (c *Credentials) serverConfig(admits func(protocol Protocol, name string) b
 			NextProtos: []string{string(protocol)}, SessionTicketsDisabled: true}
 	}
 	configs := map[Protocol]*tls.Config{ProtocolJoin: base(ProtocolJoin)}
-	for _, protocol := range []Protocol{ProtocolRaft, ProtocolLuxi, ProtocolNode} {
+	for _, protocol := range []Protocol{ProtocolRaft, ProtocolLuxi, ProtocolOutput, ProtocolNode} {
 		config := base(protocol)
 		config.ClientAuth = tls.RequireAnyClientCert // verified below
 		config.VerifyConnection = func(state tls.ConnectionState) error {

@@ -2,7 +2,7 @@
 // certificates, the join of a new node, and the one port at which nodes talk to each other.
 //
 // It is an edge, not an actor. The consensus log takes its connections from Listener.Raft,
-// the LUXI gateway from Listener.Luxi. Questions about membership and about this node go to
+// the LUXI gateway from Listener.Luxi, the socket for output from Listener.Output. Questions about membership and about this node go to
 // the Backend.
 //
 // Each cluster has its own certificate authority. Every node holds the authority's

@@ -97,7 +97,7 @@ func (c *peerConn) refuse() {
 }
 
 // Listen opens the port at an address, "host:port" of an interface of this machine, or ":port".
-// It closes connections of a protocol until Raft, Luxi or Serve accepts that protocol.
+// It closes connections of a protocol until Raft, Luxi, Output or Serve accepts that protocol.
 func Listen(address string, credentials *Credentials, o ListenOptions) (*Listener, error) {
 	tcp, err := net.Listen("tcp", address)
 	if err != nil {
@@ -198,6 +198,9 @@ func (l *Listener) Raft() net.Listener { return l.listenerFor(ProtocolRaft) }
 
 // Luxi returns the listener of ProtocolLuxi, as Raft does.
 func (l *Listener) Luxi() net.Listener { return l.listenerFor(ProtocolLuxi) }
+
+// Output returns the listener of ProtocolOutput, as Raft does.
+func (l *Listener) Output() net.Listener { return l.listenerFor(ProtocolOutput) }
 
 func (l *Listener) listenerFor(protocol Protocol) *protocolListener {
 	l.mu.Lock()

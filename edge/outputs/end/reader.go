@@ -19,7 +19,8 @@ type Reader struct {
 
 // NewReader reads from a connection on which hello was said. at is the place that the hello named.
 func NewReader(conn *os.File, at outflow.Position) *Reader {
-	return &Reader{Received: outflow.Received{At: at}, conn: conn, frames: bufio.NewReaderSize(&stream{conn: conn}, outflow.FrameMax+outflow.HeaderSize)}
+	frames := bufio.NewReaderSize(Bytes(conn), outflow.FrameMax+outflow.HeaderSize)
+	return &Reader{Received: outflow.Received{At: at}, conn: conn, frames: frames}
 }
 
 // Next returns the next frame, whose output is valid until the next call, and the output that is missing before it. It says to the job
@@ -44,17 +45,20 @@ func (r *Reader) Next() (f outflow.Frame, gap outflow.Position, err error) {
 // Close ends the connection.
 func (r *Reader) Close() error { return r.conn.Close() }
 
+// Bytes reads all bytes of a connection on which hello was said, also those of the rest that comes in a file. It does not acknowledge.
+func Bytes(conn *os.File) io.Reader { return &stream{conn: conn} }
+
 // stream is the bytes of a connection, and after its end those of the file that came with one of them.
 type stream struct {
 	conn *os.File
 	rest *os.File // nil: none came
 	at   int64    // in rest
-	gone bool     // the connection has ended
+	gone error    // the connection has ended; io.EOF: rest has ended, too
 }
 
 // Read is part of io.Reader.
 func (s *stream) Read(p []byte) (int, error) {
-	if !s.gone {
+	if s.gone == nil {
 		n, passed, err := Receive(s.conn, p)
 		if passed != nil {
 			s.rest = passed
@@ -62,13 +66,16 @@ func (s *stream) Read(p []byte) (int, error) {
 		if err == nil {
 			return n, nil
 		}
-		if s.gone = s.rest != nil; !s.gone {
-			return n, err
-		}
+		s.gone = err
+	}
+	if s.rest == nil {
+		return 0, s.gone
 	}
 	n, err := s.rest.ReadAt(p, s.at) // its offset is shared with the process that wrote it
 	if s.at += int64(n); n > 0 {
 		return n, nil
 	}
+	_ = s.rest.Close() // it is memory of this machine
+	s.rest, s.gone = nil, err
 	return 0, err
 }

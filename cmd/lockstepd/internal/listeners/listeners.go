@@ -8,6 +8,7 @@ package listeners
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"lockstep/actors/luxi"
 	"lockstep/actors/wconfd"
 	"lockstep/cmd/lockstepd/internal/settings"
+	"lockstep/core/job"
+	"lockstep/core/outflow"
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
 	"lockstep/edge/outputs"
@@ -24,9 +27,10 @@ import (
 	"lockstep/persistence"
 )
 
-// Gateways return the actors that currently serve connections.
+// Gateways return the actors that currently serve connections, and other nodes.
 type Gateways struct {
 	Luxi, Wconfd func() *actor.PID
+	Nodes        outputs.Nodes // nil: there is no cluster
 }
 
 // luxiTurn is the class of a request to the queue; false: it needs no turn. Only what examines much takes turns: submissions are
@@ -120,7 +124,7 @@ func Open(
 	if !hasQueue {
 		return d, nil
 	}
-	if err := d.openOutputs(c, group, env); err != nil {
+	if err := d.openOutputs(c, group, env, gateways.Nodes); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	if err := api.open(env, gateways.Luxi); err != nil {
@@ -133,17 +137,32 @@ func Open(
 }
 
 // openOutputs opens the socket where readers of a job's output meet its process.
-func (d *Listeners) openOutputs(c settings.Config, group *int, env *kit.Env) (err error) {
+func (d *Listeners) openOutputs(c settings.Config, group *int, env *kit.Env, nodes outputs.Nodes) (err error) {
 	owner := c.Owners.Of(ownership.OutputSocket)
 	if group != nil {
 		owner.GID = *group
 	}
-	if d.outputs, err = outputs.Listen(persistence.SocketPath(c.RunDir, persistence.OutputSocket), owner, env.Log()); err != nil {
+	config := outputs.Config{Log: env.Log(), Kept: keptFiles(c.DataDir), Nodes: nodes}
+	if d.outputs, err = outputs.Listen(persistence.SocketPath(c.RunDir, persistence.OutputSocket), owner, config); err != nil {
 		return fmt.Errorf("open the socket for output: %w", err)
 	}
 	go func() { _ = d.outputs.Serve() }() // it ends with Close
 	return nil
 }
+
+// keptFiles is a data directory with kept output (outputs.Keeper).
+type keptFiles string
+
+func (dir keptFiles) Open(id int64, stream outflow.Stream, from int64) (io.ReadCloser, error) {
+	name := job.LogStdout
+	if stream == outflow.Stderr {
+		name = job.LogStderr
+	}
+	return persistence.OpenKept(string(dir), id, name, from)
+}
+
+// Outputs is the socket for output; nil: there is no queue.
+func (d *Listeners) Outputs() *outputs.Server { return d.outputs }
 
 // Close accepts no more connections. Requests that have begun continue, see Wait.
 func (d *Listeners) Close() error {

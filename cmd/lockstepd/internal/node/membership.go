@@ -67,7 +67,7 @@ func (n *node) awaitAdmission(stop context.Context) error {
 // older version.
 func (n *node) requestMembership(ctx context.Context) {
 	for pause := admissionRetry; ; pause = min(2*pause, voterRetryMax) {
-		nodes, err := n.queryNodes(false)
+		nodes, err := n.queryNodes()
 		known := replication.KnownTimes().Heartbeat
 		votes := err != nil || !n.identity.Voting || hasVote(nodes, n.identity.Name)
 		if err == nil && !nodes.IsMaster && (!votes || n.raft.HeartbeatTimeout() > known) {

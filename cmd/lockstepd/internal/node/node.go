@@ -219,7 +219,7 @@ func (f frozen) Files() []raftlog.FrozenFile {
 
 // serveNode accepts connections until the daemon is stopped or fails. A stop hands the mastership over and completes what was accepted.
 func (n *node) serveNode(stop context.Context) error {
-	gateways := listeners.Gateways{Luxi: n.luxiGateway, Wconfd: n.wconfdGateway}
+	gateways := listeners.Gateways{Luxi: n.luxiGateway, Wconfd: n.wconfdGateway, Nodes: &outputNodes{n}}
 	open, err := listeners.Open(n.Config, nil, n.Env, gateways, n.RemoteAPI, n.Mond)
 	if err != nil {
 		return err
@@ -228,6 +228,8 @@ func (n *node) serveNode(stop context.Context) error {
 	luxiOptions.Forwards = true
 	tunnelled := socket.NewListener(n.listener.Luxi(), luxiOptions)
 	go func() { _ = tunnelled.Serve(n.Env.System(), n.luxiGateway) }() // ends with the listener
+	forwarded := n.listener.Output()
+	go func() { _ = open.Outputs().ServeNodes(forwarded) }() // ends with the listener
 	n.Log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("cluster member started")
 	n.Announce("lockstepd started: connections are accepted")
 	background, end := context.WithCancel(stop)
@@ -249,7 +251,7 @@ func (n *node) serveNode(stop context.Context) error {
 		return errors.Join(service.ErrTreeFailed, open.Close())
 	}
 	n.AnnounceStop("stopping")
-	err = errors.Join(open.Close(), tunnelled.Close())
+	err = errors.Join(open.Close(), tunnelled.Close(), forwarded.Close())
 	n.resign()
 	n.Drain(n.tree.Root)
 	n.Env.System().Root.Stop(n.tree.Root)

@@ -22,7 +22,7 @@ type nodeOpcodes struct{ node *node }
 // beside the others.
 func (o nodeOpcodes) Reload(done func(answer.OpcodesReloaded, error)) {
 	go func() {
-		nodes, err := o.node.queryNodes(false)
+		nodes, err := o.node.queryNodes()
 		if err != nil {
 			done(answer.OpcodesReloaded{}, fmt.Errorf("the nodes of the cluster are not known: %w", err))
 			return

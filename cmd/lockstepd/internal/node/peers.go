@@ -14,10 +14,9 @@ import (
 
 const aboutTimeout = 2 * time.Second
 
-// queryNodes asks the replicator for the nodes of the cluster. all: with the states of the other nodes, which are asked for them.
-func (n *node) queryNodes(all bool) (*messages.GetNodesResult, error) {
-	query := &messages.GetNodes{WithStates: all}
-	answer, err := n.Env.System().Root.RequestFuture(supervisor.Replicator(n.Env), query, requestTimeout).Result()
+// queryNodes asks the replicator for the nodes of the cluster, without the states of the others.
+func (n *node) queryNodes() (*messages.GetNodesResult, error) {
+	answer, err := n.Env.System().Root.RequestFuture(supervisor.Replicator(n.Env), &messages.GetNodes{}, requestTimeout).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +36,7 @@ type backend struct{ node *node }
 // About is part of peer.Backend. It tells another node the name of this one, its state in the log, the master that it knows and the
 // address of its console.
 func (b *backend) About(context.Context) (peer.About, error) {
-	nodes, err := b.node.queryNodes(false)
+	nodes, err := b.node.queryNodes()
 	if err != nil {
 		return peer.About{}, err
 	}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/outflow"
+	"lockstep/edge/outputs/end"
+	"lockstep/persistence"
+)
+
+// numbers is the output of seq.
+func numbers(last int) []byte {
+	var b []byte
+	for n := 1; n <= last; n++ {
+		b = append(strconv.AppendInt(b, int64(n), 10), '\n')
+	}
+	return b
+}
+
+// A follower at another node than the master gets all output of a command, also over a crash of its node's daemon.
+func TestClusterOutputAtAnotherNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	const last = 750_000
+	wanted := numbers(last)
+	standby := c.others(c.master())[0]
+	u := &user{c: c, at: 0}
+	var ids []int64
+	seq := op{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"seq", strconv.Itoa(last)}}
+	u.must("LockstepSubmitJobs", &ids, []any{map[string]any{"followed": true, "ops": []op{seq}}})
+	var got []byte
+	var at outflow.Position
+	crashed := false
+	socket := persistence.SocketPath(standby.path("run"), persistence.OutputSocket)
+	// read reads over one connection, and reports whether the output has ended.
+	read := func() bool {
+		conn, err := end.Dial(t.Context(), socket, end.Hello{Job: ids[0], Follows: true, At: at})
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+		r := end.NewReader(conn, at)
+		for !r.Ended {
+			f, gap, err := r.Next()
+			if err != nil {
+				return false
+			}
+			require.Zero(t, gap)
+			got, at = append(got, f.Output...), r.At
+			if !crashed && len(got) > 1<<20 {
+				crashed = true
+				standby.crash()
+				standby.start()
+			}
+		}
+		return true
+	}
+	deadline := time.Now().Add(2 * patience)
+	for !read() {
+		require.True(t, time.Now().Before(deadline), "%d of %d bytes", len(got), len(wanted))
+	}
+	require.True(t, crashed)
+	require.True(t, bytes.Equal(wanted, got), "%d of %d bytes", len(got), len(wanted))
+	u.awaitStatus(ids[0], "success")
+}

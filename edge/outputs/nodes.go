@@ -1,0 +1,192 @@
+package outputs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/budget"
+	"lockstep/core/outflow"
+	"lockstep/edge/outputs/end"
+)
+
+// Nodes are the nodes of a cluster. Jobs run on the master.
+type Nodes interface {
+	// Master is the name of the master, as this node knows it; "": it knows none. here says that it is this node.
+	Master() (name string, here bool)
+	// Others are the names of the other nodes.
+	Others() ([]string, error)
+	// Dial connects to what ServeNodes serves at another node.
+	Dial(ctx context.Context, node string) (net.Conn, error)
+}
+
+// masterInterval is how often the server looks for another master. Readers that wait or are forwarded connect again then.
+const masterInterval = time.Second
+
+// watchMaster ends the readers that wait or are forwarded when another node than the known one becomes the master, until the
+// server is closed. A former master that is cut off would not end them.
+func (s *Server) watchMaster(known string) {
+	ticker := time.NewTicker(masterInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stopping.Done():
+			return
+		case <-ticker.C:
+		}
+		if name, _ := s.nodes.Master(); name != known && name != "" {
+			known = name
+			s.endReaders()
+		}
+	}
+}
+
+// endReaders ends the readers that wait or are forwarded.
+func (s *Server) endReaders() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		if c.hello.Job != 0 && !c.hello.Writes && c.hello.Kept == nil && !c.passed {
+			_ = c.Close()
+		}
+	}
+}
+
+// masterFor is the node to which a reader is forwarded; "": it is served here. The error says that it must connect again later.
+func (s *Server) masterFor(c *connection) (node string, err error) {
+	if s.nodes == nil || s.hasProcess(c.hello.Job) {
+		return "", nil
+	}
+	switch name, here := s.nodes.Master(); {
+	case here:
+		return "", nil
+	case c.fromNode:
+		return "", errors.New("this node is not the master")
+	case name == "":
+		return "", errors.New("there is no master")
+	default:
+		return name, nil
+	}
+}
+
+func (s *Server) hasProcess(job int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.jobs[job]
+	return m != nil && m.process != nil
+}
+
+// dial connects to another node and says hello for a reader. It bounds the time of both, not that of the connection.
+func (s *Server) dial(node string, h end.Hello) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(s.stopping, helloTimeout)
+	defer cancel()
+	c, err := s.nodes.Dial(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	h.Relayed = true
+	err = c.SetDeadline(time.Now().Add(helloTimeout))
+	if err == nil {
+		_, err = c.Write(h.Line())
+	}
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// forward copies between a reader and another node, until either ends.
+func (s *Server) forward(c *connection, node string) error {
+	far, err := s.dial(node, c.hello)
+	if err != nil {
+		return fmt.Errorf("forward a reader of output to node %s: %w", node, err)
+	}
+	defer far.Close()
+	defer context.AfterFunc(s.stopping, func() { _ = far.Close() })()
+	acknowledged := make(chan struct{})
+	go func() {
+		defer close(acknowledged)
+		passAcks(far, c.UnixConn)
+		_ = far.Close()
+	}()
+	_, err = io.Copy(c.UnixConn, far)
+	_ = c.Close()
+	<-acknowledged
+	return err
+}
+
+// passAcks passes acknowledgements on until the reader has ended. The other side may have ended before: what it has sent is still there.
+func passAcks(to io.Writer, reader io.Reader) {
+	buffer := make([]byte, 64*outflow.AckSize)
+	for {
+		n, err := reader.Read(buffer)
+		_, _ = to.Write(buffer[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ServeNodes serves the readers that other nodes forward, until the listener is closed.
+func (s *Server) ServeNodes(l net.Listener) error {
+	for {
+		c, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			time.Sleep(50 * time.Millisecond) // too many open files
+			continue
+		}
+		if !s.begin(func() {
+			if err := s.serveNode(c); err != nil {
+				s.log.WithFields(logrus.Fields{"address": c.RemoteAddr().String(), "err": err}).Debug("a reader of output at another node has ended")
+			}
+		}) {
+			_ = c.Close()
+		}
+	}
+}
+
+// serveNode serves a reader that another node forwards. The bytes are those of a reader on this node, the rest among them.
+func (s *Server) serveNode(far net.Conn) error {
+	defer far.Close()
+	defer context.AfterFunc(s.stopping, func() { _ = far.Close() })()
+	h, err := readHello(far)
+	if err == nil && h.Writes {
+		err = errors.New("a process of another node is no job process")
+	}
+	if err != nil {
+		return err
+	}
+	h.Relayed = true
+	host, _, err := net.SplitHostPort(far.RemoteAddr().String())
+	if err != nil {
+		return err
+	}
+	near, err := s.connect(budget.Client{Class: budget.Nodes, Name: "node=" + host}, h, true)
+	if err != nil {
+		return err
+	}
+	acknowledged := make(chan struct{})
+	go func() {
+		defer close(acknowledged)
+		passAcks(near, far)
+		_ = near.Close()
+	}()
+	_, err = io.Copy(far, end.Bytes(near))
+	if half, is := far.(interface{ CloseWrite() error }); is && err == nil && half.CloseWrite() == nil {
+		<-acknowledged // the other node closes first: a close with acknowledgements unread would drop what is on its way
+	}
+	_ = far.Close()
+	<-acknowledged
+	return err
+}
