@@ -54,6 +54,7 @@ var assetFiles embed.FS
 type Config struct {
 	Log    *logrus.Logger
 	Queue  *rapi.Pool
+	Output rapi.OpenOutput // nil: the log of a job is all of its output
 	Logins *login.Logins
 	// AllowCommands permits opcodes that run arbitrary commands.
 	AllowCommands bool
@@ -213,7 +214,7 @@ func (x *Console) routes() []route {
 		{"POST /ui/jobs/confirm", x.page(x.confirmJobs)},
 		{"POST /ui/jobs/apply", x.change(x.applyJobs)},
 		{"GET /ui/jobs/{id}", x.page(x.job)},
-		{"GET /ui/jobs/{id}/log", x.page(x.downloadLog)},
+		{"GET /ui/jobs/{id}/log", x.download(x.downloadLog)},
 		{"GET /ui/jobs/{id}/job.json", x.page(x.jobFile)},
 		{"GET /ui/jobs/{id}/graph", x.page(x.graph)},
 		{"POST /ui/jobs/{id}/{action}", x.change(x.jobAction)},
@@ -308,7 +309,12 @@ func (x *Console) open(serve func(*request) error) http.HandlerFunc {
 
 // page serves a page for users who have logged in. Others are sent to the login, and back after it.
 func (x *Console) page(serve func(*request) error) http.HandlerFunc {
-	return x.limited(func(w http.ResponseWriter, r *http.Request) {
+	return x.limited(x.download(serve))
+}
+
+// download is page for an answer that may take long.
+func (x *Console) download(serve func(*request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		q := &request{w: w, Request: r, console: x}
 		who, id, err := x.sessions.user(r, x.cookieName())
 		switch {
@@ -334,7 +340,7 @@ func (x *Console) page(serve func(*request) error) http.HandlerFunc {
 		if err := serve(q); err != nil {
 			q.fail(err)
 		}
-	})
+	}
 }
 
 // loggedIn makes a request count for its user, no longer for the address, in the limits of connections, turns and memory.

@@ -14,6 +14,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/edge/rapi"
+	"lockstep/edge/tlsserver"
 )
 
 // logTail is the number of entries of a log that a page has without script.
@@ -384,10 +385,17 @@ func (x *Console) downloadLog(q *request) error {
 	if stream != "" && stream != job.LogStdout && stream != job.LogStderr {
 		return badRequest("A stream is stdout or stderr.")
 	}
-	return rapi.WriteLog(q.Context(), x.queue, id, stream, func(dropped int64) io.Writer {
-		rapi.LogHeader(q.w.Header(), id, stream, dropped)
-		return q.w
+	begun := false
+	err = rapi.WriteLog(q.Context(), x.queue, x.config.Output, id, stream, func(missing int64) io.Writer {
+		begun = true
+		rapi.LogHeader(q.w.Header(), id, stream, missing)
+		tlsserver.RequestOf(q.Context()).Stream()
+		return tlsserver.StreamWriter{Response: q.w, Timeout: sendTimeout}
 	})
+	if err != nil && begun {
+		panic(http.ErrAbortHandler) // an incomplete log must not look like a complete one
+	}
+	return err
 }
 
 // jobFile sends the job as JSON.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -171,7 +170,14 @@ const (
 func FollowLog(ctx context.Context, luxi Luxi, id, after int64, each func([]LogEntry) error) (status string, err error) {
 	for {
 		var ended bool
-		if status, ended, err = followPart(ctx, luxi, id, status, &after, each); err != nil || ended {
+		status, ended, err = followPart(ctx, luxi, id, status, &after, func(raw []rawEntry) error {
+			entries := make([]LogEntry, len(raw))
+			for i := range raw {
+				entries[i] = raw[i].entry()
+			}
+			return each(entries)
+		})
+		if err != nil || ended {
 			return status, err
 		}
 	}
@@ -185,7 +191,7 @@ func followPart(
 	id int64,
 	known string,
 	after *int64,
-	each func([]LogEntry) error,
+	each func([]rawEntry) error,
 ) (status string, ended bool, err error) {
 	ctx, release := admission.Part(ctx)
 	defer release()
@@ -200,11 +206,11 @@ func followPart(
 	}
 	entries := l.entries
 	for len(entries) > 0 {
-		var piece []LogEntry
+		var piece []rawEntry
 		size := 0
 		for len(entries) > 0 && len(piece) < pieceEntries && size < pieceBytes {
 			if e := &entries[0]; e.serial > *after {
-				piece = append(piece, e.entry())
+				piece = append(piece, *e)
 				size += len(e.payload)
 				*after = e.serial
 			}
@@ -247,38 +253,6 @@ func waitLog(ctx context.Context, luxi Luxi, id int64, status string, after int6
 	return jobLog{status: values[0], entries: entries}, nil
 }
 
-// WriteLog writes the output of a job to w, exactly as its commands have written it: that of one stream, or of both in the
-// order of their pieces if stream is empty. begin is called before the first byte with the number of bytes that were
-// dropped, because the log is bounded.
-func WriteLog(ctx context.Context, luxi Luxi, id int64, stream string, begin func(dropped int64) io.Writer) error {
-	l, err := readLog(ctx, luxi, id)
-	if err != nil {
-		return err
-	}
-	account := job.OutputAccount{}
-	for i := range l.entries {
-		account.Add(l.entries[i].kind, l.entries[i].payload)
-	}
-	dropped := account.Missing.Stdout.Bytes + account.Missing.Stderr.Bytes
-	switch stream {
-	case job.LogStdout:
-		dropped = account.Missing.Stdout.Bytes
-	case job.LogStderr:
-		dropped = account.Missing.Stderr.Bytes
-	}
-	w := begin(dropped)
-	for i := range l.entries {
-		of, piece, ok := job.DecodeOutput(l.entries[i].kind, l.entries[i].payload)
-		if !ok || stream != "" && of != stream {
-			continue
-		}
-		if _, err := w.Write(piece); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // streamArgument is stdout, stderr, or empty for both.
 func streamArgument(r *http.Request) (string, error) {
 	stream := r.URL.Query().Get("stream")
@@ -286,40 +260,6 @@ func streamArgument(r *http.Request) (string, error) {
 		return "", newFailure(http.StatusBadRequest, "The 'stream' argument is %s or %s", job.LogStdout, job.LogStderr)
 	}
 	return stream, nil
-}
-
-// LogHeader sets the headers of a download of a log. The body is never shown as a page: a browser saves it.
-func LogHeader(h http.Header, id int64, stream string, dropped int64) {
-	name := "job-" + strconv.FormatInt(id, 10)
-	if stream != "" {
-		name += "-" + stream
-	}
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", `attachment; filename="`+name+`.log"`)
-	h.Set("Lockstep-Dropped-Bytes", strconv.FormatInt(dropped, 10))
-}
-
-// log sends the output of a job, byte for byte. A failure after the begin cuts the answer off.
-func (s *Server) log(c *call) (any, error) {
-	id, err := c.jobID()
-	if err != nil {
-		return nil, err
-	}
-	stream, err := streamArgument(c.Request)
-	if err != nil {
-		return nil, err
-	}
-	begun := false
-	err = WriteLog(c.Context(), s.config.Luxi, id, stream, func(dropped int64) io.Writer {
-		begun = true
-		LogHeader(c.ResponseWriter.Header(), id, stream, dropped)
-		c.WriteHeader(http.StatusOK)
-		return c.ResponseWriter
-	})
-	if err != nil && begun {
-		panic(http.ErrAbortHandler) // an incomplete log must not look like a complete one
-	}
-	return alreadyWritten{}, err
 }
 
 // followLog sends the log of a job as a stream of server-sent events: "log" with a LogEntry, and "end" with the status. The

@@ -39,6 +39,7 @@ type Config struct {
 	Log      *logrus.Logger
 	Listener net.Listener
 	Luxi     LargeLuxi
+	Output   OpenOutput  // nil: the log of a job is all of its output
 	Feed     *Feed       // nil: the server has no events
 	TLS      *tls.Config // nil: none
 	Logins   *login.Logins

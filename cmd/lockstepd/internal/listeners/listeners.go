@@ -127,7 +127,7 @@ func Open(
 	if err := d.openOutputs(c, group, env, gateways.Nodes); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	if err := api.open(env, gateways.Luxi); err != nil {
+	if err := api.open(env, gateways.Luxi, d.outputs.Open); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	if err := mond.open(api); err != nil {

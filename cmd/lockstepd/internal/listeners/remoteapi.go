@@ -96,7 +96,7 @@ func (a *RemoteAPI) AddCollectors(more ...prometheus.Collector) {
 
 // open starts the server. If the address is the default and another program uses it, the daemon
 // runs without the remote API.
-func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
+func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID, output rapi.OpenOutput) error {
 	if a.feed == nil {
 		return nil
 	}
@@ -117,6 +117,7 @@ func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	pages, err := console.New(console.Config{
 		Log:           env.Log(),
 		Queue:         rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}, a.Table),
+		Output:        output,
 		Logins:        a.sharedLogins(env.Log()),
 		AllowCommands: c.AllowCommands,
 		Version:       buildinfo.Read().Short(),
@@ -133,6 +134,7 @@ func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 		Log:                   env.Log(),
 		Listener:              listener,
 		Luxi:                  rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}, a.Table),
+		Output:                output,
 		Feed:                  a.feed,
 		TLS:                   secure,
 		Logins:                a.sharedLogins(env.Log()),

@@ -1,0 +1,296 @@
+package rapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	logrustest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/job"
+	"lockstep/core/outflow"
+	"lockstep/core/ownership"
+	"lockstep/edge/outputs"
+	"lockstep/edge/outputs/end"
+	"lockstep/edge/rapi"
+)
+
+// keptOutput is what is kept of one job's streams.
+type keptOutput [2][]byte
+
+func (k *keptOutput) Open(_ int64, s outflow.Stream, from int64) (io.ReadCloser, error) {
+	if k[s] == nil {
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(k[s][min(from, int64(len(k[s]))):])), nil
+}
+
+// outputServer is a test server with the daemon's socket for output.
+type outputServer struct {
+	*testServer
+	kept keptOutput
+	path string
+	log  atomic.Value // string: the answer of QueryJobs
+}
+
+func newOutputServer(t *testing.T) *outputServer {
+	b := &outputServer{path: filepath.Join(t.TempDir(), "output")}
+	log, _ := logrustest.NewNullLogger()
+	server, err := outputs.Listen(b.path, ownership.Attributes{Mode: 0o600, UID: -1, GID: -1}, outputs.Config{Log: log, Kept: &b.kept})
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve() }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		require.NoError(t, <-served)
+	})
+	b.testServer = newTestServer(t, func(c *rapi.Config) { c.Output = server.Open })
+	b.luxi.answers["QueryJobs"] = func([]any) (string, error) { return b.log.Load().(string), nil }
+	return b
+}
+
+// process takes the readers of job 7, as its process does.
+func (b *outputServer) process() <-chan *os.File {
+	ctx, cancel := context.WithCancel(b.Context())
+	readers, ended := make(chan *os.File, 10), make(chan struct{})
+	go func() {
+		defer close(ended)
+		end.TakeReaders(ctx, b.path, 7, func(h end.Hello, c *os.File) {
+			if h.Follows || !h.Relayed || h.At != (outflow.Position{}) {
+				panic("the reader is not what it should be")
+			}
+			readers <- c
+		})
+	}()
+	b.Cleanup(func() { cancel(); <-ended })
+	return readers
+}
+
+// logText is entries of a log as QueryJobs has them: the output of one stream each, or an amount that is missing.
+type logText struct {
+	entries []any
+	written job.Output
+}
+
+func (l *logText) add(kind, text string) {
+	l.entries = append(l.entries, []any{len(l.entries) + 1, []int{5, 6}, kind, text})
+	l.written = l.written.Plus(job.OutputOf(kind, json.RawMessage(strconv.Quote(text))))
+}
+
+func (l *logText) drop(stdout, stderr int64) {
+	gap := job.Output{Stdout: job.StreamOutput{Lines: 1, Bytes: stdout}, Stderr: job.StreamOutput{Lines: 1, Bytes: stderr}}
+	l.written = l.written.Plus(gap)
+	l.entries = append(l.entries, []any{len(l.entries) + 1, []int{5, 6}, job.LogMissing, job.MissingOutput{Missing: gap, Written: l.written}})
+}
+
+func (b *outputServer) setLog(status string, l *logText) {
+	b.log.Store(marshal([]any{[]any{status, []any{l.entries}}}))
+}
+
+// The kept files have what the log has dropped. What neither has is counted.
+func TestADownloadHasTheKeptOutput(t *testing.T) {
+	b := newOutputServer(t)
+	l := &logText{}
+	l.add("stdout", "first")
+	l.drop(10, 4)
+	l.add("stderr", "error")
+	l.add("stdout", "second")
+	l.drop(3, 0)
+	b.setLog("success", l)
+	for _, c := range []struct {
+		kept           keptOutput
+		stream, body   string
+		droppedAtLeast int
+	}{
+		{keptOutput{}, "", "first\nerror\nsecond\n", 17},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "", "first\n0123456789ABCDerror\nsecond\nxyz", 0},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stdout", "first\n0123456789second\nxyz", 0},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stderr", "ABCDerror\n", 0},
+		{keptOutput{[]byte("FIRST\n01234"), nil}, "", "first\n01234error\nsecond\n", 12},
+		{keptOutput{[]byte("FIRST\n01234"), nil}, "stdout", "first\n01234second\n", 8},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nx"), []byte("ABCD")}, "", "first\n0123456789ABCDerror\nsecond\nx", 2},
+		{keptOutput{[]byte("FIRST\n"), nil}, "stderr", "error\n", 4},
+	} {
+		b.kept = c.kept
+		got := b.do("GET", "/3/jobs/7/log?stream="+c.stream, "reader:secret", "")
+		require.Equal(t, 200, got.code, got.body)
+		require.Equal(t, c.body, got.body)
+		require.Equal(t, strconv.Itoa(c.droppedAtLeast), got.header.Get("Lockstep-Dropped-Bytes"))
+	}
+}
+
+// followed is an answer that is read as it comes.
+type followed struct {
+	t *testing.T
+	*http.Response
+}
+
+func (b *outputServer) follow(query string) *followed {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.url+"/3/jobs/7/log?follow=true"+query, nil)
+	require.NoError(b, err)
+	r.SetBasicAuth("reader", "secret")
+	response, err := b.client.Do(r)
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = response.Body.Close() })
+	require.Equal(b, 200, response.StatusCode)
+	require.Empty(b, response.Header.Get("Lockstep-Dropped-Bytes"), "it is not known yet")
+	return &followed{b.TB.(*testing.T), response}
+}
+
+func (f *followed) wants(text string) {
+	f.t.Helper()
+	got := make([]byte, len(text))
+	_, err := io.ReadFull(f.Body, got)
+	require.NoError(f.t, err, "%q", got)
+	require.Equal(f.t, text, string(got))
+}
+
+func (f *followed) ends(dropped int) {
+	f.t.Helper()
+	rest, err := io.ReadAll(f.Body)
+	require.NoError(f.t, err)
+	require.Empty(f.t, rest)
+	require.Equal(f.t, strconv.Itoa(dropped), f.Trailer.Get("Lockstep-Dropped-Bytes"))
+}
+
+func send(t *testing.T, c *os.File, stdout, stderr int64, s outflow.Stream, output string) {
+	t.Helper()
+	f := outflow.Frame{At: outflow.Position{Stdout: stdout, Stderr: stderr}, Stream: s, Output: []byte(output)}
+	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err := c.Write(append(f.AppendHeader(nil), f.Output...))
+	require.NoError(t, err)
+}
+
+// changes make WaitForJobChange answer what the test sends.
+func (b *outputServer) changes() chan<- string {
+	changes := make(chan string, 10)
+	b.luxi.answers["WaitForJobChange"] = func([]any) (string, error) {
+		select {
+		case c := <-changes:
+			return c, nil
+		case <-b.Context().Done():
+			return "", errors.New("the test has ended")
+		}
+	}
+	return changes
+}
+
+// A follower gets the log so far, and then what the job's process sends, each byte once, also what the log has not.
+func TestOutputIsFollowed(t *testing.T) {
+	for _, c := range []struct {
+		stream, log, sent, more string
+		missing                 int
+	}{
+		{"", "one\nerror\n", "two\xff\nmore\n", "last", 12},
+		{"stdout", "one\n", "two\xff\n", "last", 11},
+		{"stderr", "error\n", "more\n", "", 1},
+	} {
+		t.Run(c.stream, func(t *testing.T) {
+			b := newOutputServer(t)
+			changes, readers := b.changes(), b.process()
+			l := &logText{}
+			l.add("stdout", "one")
+			l.add("stderr", "error")
+			b.setLog("running", l)
+			f := b.follow("&stream=" + c.stream)
+			f.wants(c.log)
+			process := <-readers
+			send(t, process, 2, 0, outflow.Stdout, "e\ntwo\xff\n") // from the middle of what the log has
+			send(t, process, 9, 6, outflow.Stderr, "more\n")
+			f.wants(c.sent)
+			changes <- `[["running"], [[9, [5, 6], "stdout-base64", "dHdv/wo="]]]` // the same, late
+			changes <- `[["running"], []]`
+			send(t, process, 20, 11, outflow.Stdout, "last")
+			send(t, process, 24, 12, outflow.Stdout, "") // the end
+			f.wants(c.more)
+			changes <- `[["success"], []]`
+			f.ends(c.missing)
+		})
+	}
+}
+
+// What the log has lost is awaited from the process of the job, and comes from the files if it is too late there.
+func TestFollowedOutputThatTheLogLacks(t *testing.T) {
+	b := newOutputServer(t)
+	changes, readers := b.changes(), b.process()
+	b.kept = keptOutput{[]byte("one\nTWO\nTHREE\n"), nil}
+	l := &logText{}
+	l.add("stdout", "one")
+	l.drop(10, 0)
+	l.add("stdout", "four")
+	b.setLog("running", l)
+	f := b.follow("")
+	c := <-readers
+	send(t, c, 8, 0, outflow.Stdout, "three\nfour\nfive\n")
+	f.wants("one\nTWO\nthree\nfour\nfive\n")
+	changes <- `[["success"], []]`
+	send(t, c, 24, 0, outflow.Stdout, "") // the end
+	f.ends(0)
+}
+
+// A job with little output has no stream; its log is all. One whose process dies has the rest in its log.
+func TestFollowedOutputWithoutAProcess(t *testing.T) {
+	t.Run("little output", func(t *testing.T) {
+		b := newOutputServer(t)
+		changes := b.changes()
+		l := &logText{}
+		l.add("stdout", "one")
+		b.setLog("running", l)
+		f := b.follow("")
+		f.wants("one\n")
+		changes <- marshal([]any{[]string{"success"}, []any{[]any{2, []int{5, 6}, "stdout", "two"}}})
+		f.wants("two\n")
+		f.ends(0)
+	})
+	t.Run("it dies", func(t *testing.T) {
+		b := newOutputServer(t)
+		changes, readers := b.changes(), b.process()
+		l := &logText{}
+		l.add("stdout", "one")
+		b.setLog("running", l)
+		f := b.follow("")
+		c := <-readers
+		send(t, c, 0, 0, outflow.Stdout, "one\ntw")
+		f.wants("one\ntw")
+		l.add("stdout", "two")
+		l.drop(5, 0)
+		l.add("stdout", "three")
+		b.setLog("error", l)
+		require.NoError(t, c.Close())
+		changes <- fmt.Sprintf(`[["error"], [%s]]`, marshal(l.entries[1]))
+		f.wants("o\nthree\n")
+		f.ends(5)
+	})
+	t.Run("it has ended before", func(t *testing.T) {
+		b := newOutputServer(t)
+		b.kept = keptOutput{[]byte("one\ntwo\n"), nil}
+		l := &logText{}
+		l.add("stdout", "one")
+		l.drop(5, 0)
+		b.setLog("success", l)
+		f := b.follow("")
+		f.wants("one\ntwo\n")
+		f.ends(1)
+	})
+}
+
+func TestWhatCannotBeFollowed(t *testing.T) {
+	b := newOutputServer(t)
+	b.luxi.answers["QueryJobs"] = func([]any) (string, error) { return `[[null, null]]`, nil }
+	require.Equal(t, 404, b.do("GET", "/3/jobs/9/log?follow=true", "reader:secret", "").code)
+	require.Equal(t, 400, b.do("GET", "/3/jobs/9/log?follow=maybe", "reader:secret", "").code)
+	require.Equal(t, 403, b.do("GET", "/3/jobs/9/log?follow=true", "ro:secret", "").code)
+}
