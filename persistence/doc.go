@@ -7,6 +7,7 @@
 //	owners.go      user, group and mode of new files
 //	replace.go     atomic replacement of files that no actor owns
 //	sweep.go       removal of temporary files that dead writers left
+//	regular.go     opening of files that must be regular ones
 //	freeze.go      copies of the shared files, for snapshots
 //	rundir.go      paths of sockets and livelocks
 //	rundirnote.go  which run directory the processes of the data directory live in

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/outflow"
+	"lockstep/core/paths"
 	"lockstep/edge/outputs/end"
 	"lockstep/persistence"
 )
@@ -66,4 +70,25 @@ func TestClusterOutputAtAnotherNode(t *testing.T) {
 	require.True(t, crashed)
 	require.True(t, bytes.Equal(wanted, got), "%d of %d bytes", len(got), len(wanted))
 	u.awaitStatus(ids[0], "success")
+
+	// What a node keeps is read at any node.
+	third := c.others(c.master())[1]
+	dir := third.path("lib", paths.KeptDirOf(ids[0]))
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, paths.KeptName(0, "stdout")), wanted, 0o600))
+	size := int64(len(wanted))
+	for _, m := range c.nodes {
+		part := end.Kept{From: size - 100_000, To: size + 1}
+		conn, err := end.Dial(t.Context(), persistence.SocketPath(m.path("run"), persistence.OutputSocket), end.Hello{Job: ids[0], Kept: &part})
+		require.NoError(t, err)
+		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+		kept, buffer := []byte{}, make([]byte, outflow.FrameMax)
+		f, err := outflow.ReadFrame(conn, buffer)
+		for ; err == nil && !f.Ends(); f, err = outflow.ReadFrame(conn, buffer) {
+			kept = append(kept, f.Output...)
+		}
+		require.NoError(t, errors.Join(err, conn.Close()), m.name)
+		require.True(t, bytes.Equal(wanted[part.From:], kept), "%s: %d bytes", m.name, len(kept))
+		require.Equal(t, outflow.Position{Stdout: size}, f.At)
+	}
 }
