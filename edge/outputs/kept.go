@@ -80,13 +80,13 @@ func (s *Server) findKept(c *connection, buffer []byte) (part, outflow.Frame, er
 	}
 	others, err := s.nodes.Others()
 	if err != nil {
-		s.log.WithFields(logrus.Fields{"job": c.hello.Job, "err": err}).Warn("kept output was looked for on this node only")
+		s.unasked.Record("count", logrus.Fields{"job": c.hello.Job, "err": err})
 	}
 	for _, node := range others {
-		p, f, err := s.askNode(node, c.hello, buffer)
+		p, f, err := s.askNode(node, c, buffer)
 		switch {
 		case err != nil:
-			s.log.WithFields(logrus.Fields{"job": c.hello.Job, "node": node, "err": err}).Warn("kept output may be on a node that does not answer")
+			s.unasked.Record("count", logrus.Fields{"job": c.hello.Job, "node": node, "err": err})
 		case f.Ends():
 			_ = p.Close()
 		default:
@@ -141,8 +141,8 @@ func (p *filePart) next(buffer []byte) (outflow.Frame, error) {
 func (p *filePart) Close() error { return p.file.Close() }
 
 // askNode asks another node for what it keeps of a part, and returns its first frame.
-func (s *Server) askNode(node string, h end.Hello, buffer []byte) (part, outflow.Frame, error) {
-	c, err := s.dial(node, h)
+func (s *Server) askNode(node string, reader *connection, buffer []byte) (part, outflow.Frame, error) {
+	c, err := s.dial(node, reader)
 	if err != nil {
 		return nil, outflow.Frame{}, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"lockstep/core/budget"
 	"lockstep/core/outflow"
+	"lockstep/edge/admission"
 	"lockstep/edge/outputs/end"
 )
 
@@ -81,31 +82,53 @@ func (s *Server) hasProcess(job int64) bool {
 	return m != nil && m.process != nil
 }
 
+// farMax bounds the connections to other nodes, whose ports serve more than output. They are shared by user (core/budget).
+const farMax = 200
+
+// farConn is a connection to another node for a reader.
+type farConn struct {
+	net.Conn
+	slot *admission.Slot
+}
+
+// Close is part of net.Conn.
+func (c *farConn) Close() error {
+	c.slot.Close()
+	return c.Conn.Close()
+}
+
 // dial connects to another node and says hello for a reader. It bounds the time of both, not that of the connection.
-func (s *Server) dial(node string, h end.Hello) (net.Conn, error) {
+func (s *Server) dial(node string, c *connection) (net.Conn, error) {
+	slot := s.far.Admit(c.client, func() { _ = c.Close() })
+	if slot == nil {
+		return nil, errors.New("other users have all connections to nodes")
+	}
+	slot.Move(budget.Idle)
 	ctx, cancel := context.WithTimeout(s.stopping, helloTimeout)
 	defer cancel()
-	c, err := s.nodes.Dial(ctx, node)
+	conn, err := s.nodes.Dial(ctx, node)
 	if err != nil {
+		slot.Close()
 		return nil, err
 	}
+	far, h := &farConn{conn, slot}, c.hello
 	h.Relayed = true
-	err = c.SetDeadline(time.Now().Add(helloTimeout))
+	err = far.SetDeadline(time.Now().Add(helloTimeout))
 	if err == nil {
-		_, err = c.Write(h.Line())
+		_, err = far.Write(h.Line())
 	}
 	if err == nil {
-		err = c.SetDeadline(time.Time{})
+		err = far.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, errors.Join(err, far.Close())
 	}
-	return c, nil
+	return far, nil
 }
 
 // forward copies between a reader and another node, until either ends.
 func (s *Server) forward(c *connection, node string) error {
-	far, err := s.dial(node, c.hello)
+	far, err := s.dial(node, c)
 	if err != nil {
 		return fmt.Errorf("forward a reader of output to node %s: %w", node, err)
 	}

@@ -229,6 +229,32 @@ func TestTheEndOfAReaderElsewhere(t *testing.T) {
 	require.Error(t, err)
 }
 
+// One user does not take all connections to other nodes: a reader of that user gives way.
+func TestReadersElsewhereAreBounded(t *testing.T) {
+	const most = 200
+	all := &nodes{master: "n1"}
+	master, standby := all.add(t, "n1"), all.add(t, "n2")
+	readers, _ := master.process(7)
+	open := func(user string) *os.File {
+		c, err := standby.server.Open(budget.Client{Name: user}, end.Hello{Job: 7})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+		master.take(readers) // the connections are in the order of the calls
+		return c
+	}
+	first := open("alice")
+	for range most - 1 {
+		open("alice")
+	}
+	second := open("bob")
+	_, err := first.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NoError(t, second.SetReadDeadline(time.Unix(1, 0)))
+	_, err = second.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it is open")
+}
+
 // A daemon on the way ends: the process loses the reader, which connects again at its place.
 func TestADaemonOnTheWayEnds(t *testing.T) {
 	for _, which := range []string{"master", "standby"} {

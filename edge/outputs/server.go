@@ -28,6 +28,7 @@ import (
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
 	"lockstep/edge/outputs/end"
+	"lockstep/edge/ratelog"
 	"lockstep/edge/socket"
 )
 
@@ -52,6 +53,8 @@ type Server struct {
 	kept     Keeper
 	nodes    Nodes
 	slots    *admission.Slots
+	far      *admission.Slots // of connections to other nodes
+	unasked  *ratelog.Log     // nodes that could not be asked for kept output
 	serving  sync.WaitGroup
 	stopping context.Context // ended by Close
 	stop     context.CancelFunc
@@ -71,6 +74,7 @@ type meeting struct {
 // connection is a reader that waits, or a process. Its goroutine reads it until it ends or is passed on.
 type connection struct {
 	*net.UnixConn
+	client   budget.Client // whom it counts for
 	fromNode bool          // another node has forwarded it
 	hello    end.Hello     // set once, guarded by Server.mu
 	passed   bool          // it is being passed on, and closed then; guarded by Server.mu
@@ -84,7 +88,8 @@ func Listen(path string, owner ownership.Attributes, c Config) (*Server, error) 
 		return nil, err
 	}
 	s := &Server{listener: l, log: c.Log, kept: c.Kept, nodes: c.Nodes, slots: admission.NewSlots(connectionsMax),
-		open: map[*connection]bool{}, jobs: map[int64]*meeting{}}
+		far: admission.NewSlots(farMax), open: map[*connection]bool{}, jobs: map[int64]*meeting{}}
+	s.unasked = ratelog.New(c.Log, logrus.WarnLevel, "kept output may be on a node that cannot be asked", "count")
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -103,7 +108,7 @@ func (s *Server) Serve() error {
 		case err != nil:
 			time.Sleep(50 * time.Millisecond) // too many open files
 		case isUnix:
-			s.start(&connection{UnixConn: local}, clientOf(local))
+			s.start(&connection{UnixConn: local, client: clientOf(local)})
 		}
 	}
 }
@@ -123,7 +128,7 @@ func (s *Server) connect(client budget.Client, h end.Hello, fromNode bool) (*os.
 	defer ours.Close()
 	served, err := net.FileConn(ours)
 	if err == nil {
-		s.start(&connection{UnixConn: served.(*net.UnixConn), fromNode: fromNode}, client)
+		s.start(&connection{UnixConn: served.(*net.UnixConn), client: client, fromNode: fromNode})
 		_, err = reader.Write(h.Line())
 	}
 	if err != nil {
@@ -133,9 +138,9 @@ func (s *Server) connect(client budget.Client, h end.Hello, fromNode bool) (*os.
 }
 
 // start serves a connection, or closes it.
-func (s *Server) start(c *connection, client budget.Client) {
+func (s *Server) start(c *connection) {
 	c.read = make(chan struct{})
-	if !s.begin(func() { s.serve(c, client) }) {
+	if !s.begin(func() { s.serve(c) }) {
 		_ = c.Close()
 	}
 }
@@ -165,8 +170,8 @@ func (s *Server) Close() error {
 }
 
 // serve serves one connection until it has ended, or is passed on.
-func (s *Server) serve(c *connection, client budget.Client) {
-	slot := s.slots.Admit(client, func() { _ = c.Close() })
+func (s *Server) serve(c *connection) {
+	slot := s.slots.Admit(c.client, func() { _ = c.Close() })
 	if slot == nil {
 		_ = c.Close()
 		return
