@@ -80,8 +80,8 @@ type followedJob struct {
 	waits    bool        // commands wait for a follower
 }
 
-// absentMax bounds the wait for a follower who is not there. waitSlack is how much later a wait may end. meetMax is how long a process and a
-// reader that are both connected, or try to be, may take to meet.
+// absentMax bounds the wait for a follower who is not there. waitSlack is how much later a wait may end. meetMax is how long a process and
+// a reader that are both connected, or try to be, may take to meet.
 const (
 	absentMax = 30 * time.Second
 	waitSlack = time.Second

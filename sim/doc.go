@@ -45,8 +45,8 @@
 //     simulated disk shares a conformance suite with the real one.
 //   - Slow disks: a call takes no time. Timers fire only when nothing else can
 //     happen, except under the fault "stall", which lets them overtake.
-//   - The bytes of a connection for output: a frame arrives whole, and the rest at the end of a job all at once. How the command line puts a
-//     stream and the log together is the command line's own test.
+//   - The bytes of a connection for output: a frame arrives whole, and the rest at the end of a job all at once. How the command line
+//     puts a stream and the log together is the command line's own test. Readers on other nodes, and --keep-output.
 //   - The closing of idle connections, limits on frames, and how a node's certificate
 //     is made: a joining node is a member as soon as the master says so.
 //
