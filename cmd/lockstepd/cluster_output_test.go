@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/outflow"
-	"lockstep/core/paths"
 	"lockstep/edge/outputs/end"
 	"lockstep/persistence"
 )
@@ -33,6 +30,13 @@ func TestClusterOutputAtAnotherNode(t *testing.T) {
 	const last = 750_000
 	wanted := numbers(last)
 	standby := c.others(c.master())[0]
+	requireAll := func(args ...string) {
+		t.Helper()
+		out := standby.cli(args...)
+		require.True(t, bytes.Equal(wanted, []byte(out)), "%d of %d bytes", len(out), len(wanted))
+	}
+	requireAll("run", "--", "seq", strconv.Itoa(last))
+
 	u := &user{c: c, at: 0}
 	var ids []int64
 	seq := op{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"seq", strconv.Itoa(last)}}
@@ -71,24 +75,24 @@ func TestClusterOutputAtAnotherNode(t *testing.T) {
 	require.True(t, bytes.Equal(wanted, got), "%d of %d bytes", len(got), len(wanted))
 	u.awaitStatus(ids[0], "success")
 
-	// What a node keeps is read at any node.
-	third := c.others(c.master())[1]
-	dir := third.path("lib", paths.KeptDirOf(ids[0]))
-	require.NoError(t, os.MkdirAll(dir, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, paths.KeptName(0, "stdout")), wanted, 0o600))
+	// What the master keeps is read at any node.
+	seq["keep_output"] = true
+	kept := u.submit(seq)
+	u.awaitStatus(kept, "success")
+	requireAll("log", strconv.FormatInt(kept, 10))
 	size := int64(len(wanted))
 	for _, m := range c.nodes {
 		part := end.Kept{From: size - 100_000, To: size + 1}
-		conn, err := end.Dial(t.Context(), persistence.SocketPath(m.path("run"), persistence.OutputSocket), end.Hello{Job: ids[0], Kept: &part})
+		conn, err := end.Dial(t.Context(), persistence.SocketPath(m.path("run"), persistence.OutputSocket), end.Hello{Job: kept, Kept: &part})
 		require.NoError(t, err)
 		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-		kept, buffer := []byte{}, make([]byte, outflow.FrameMax)
+		got, buffer := []byte{}, make([]byte, outflow.FrameMax)
 		f, err := outflow.ReadFrame(conn, buffer)
 		for ; err == nil && !f.Ends(); f, err = outflow.ReadFrame(conn, buffer) {
-			kept = append(kept, f.Output...)
+			got = append(got, f.Output...)
 		}
 		require.NoError(t, errors.Join(err, conn.Close()), m.name)
-		require.True(t, bytes.Equal(wanted[part.From:], kept), "%s: %d bytes", m.name, len(kept))
+		require.True(t, bytes.Equal(wanted[part.From:], got), "%s: %d bytes", m.name, len(got))
 		require.Equal(t, outflow.Position{Stdout: size}, f.At)
 	}
 }
