@@ -11,7 +11,7 @@ type Limits struct {
 	InFlight int           // bytes that may be under way to one reader; one frame may be, however large
 	Frames   int           // that may be under way to one reader, because each takes memory of the kernel, however small it is
 	Ending   int           // bytes that may come beyond Capacity when a command has ended: what is in its pipes
-	Readers  int           // at a time
+	Readers  int           // at a time, without the follower
 	Stalled  time.Duration // how long the command waits for a follower that takes nothing
 	Absent   time.Duration // how long the command waits for a follower that has not come, or that comes back
 }
@@ -84,17 +84,21 @@ func (s *Source) expect(from int64, now time.Time) {
 // daemon. A second follower takes the place of the first, which is then a reader as all others: the first has lost its connection.
 // The error says why the reader is not taken.
 func (s *Source) Attach(at Position, follows, relayed bool) (id uint64, err error) {
-	from := at.Sum()
+	from, places := at.Sum(), s.limits.Readers
+	follows = follows && s.follower != noFollower
+	if follows {
+		places++ // the others do not keep the follower out
+	}
 	switch {
 	case at.Stdout < 0 || at.Stderr < 0 || from > s.window.end:
 		return 0, fmt.Errorf("the reader has %d bytes of output, and there are %d", from, s.window.end)
-	case len(s.readers) >= s.limits.Readers:
+	case len(s.readers) >= places:
 		return 0, fmt.Errorf("the output has %d readers already", len(s.readers))
 	}
 	r := &reader{acked: from, sent: from, relayed: relayed}
 	s.next++
 	s.readers[s.next] = r
-	if follows && s.follower != noFollower {
+	if follows {
 		s.follower, s.reader, s.patience = followerReads, r, time.Time{}
 	}
 	return s.next, nil

@@ -366,3 +366,16 @@ func BenchmarkSource(b *testing.B) {
 		})
 	}
 }
+
+// Readers along do not keep the follower out.
+func TestTheFollowerHasAPlaceOfItsOwn(t *testing.T) {
+	s := newSource(small, true)
+	for range small.Readers {
+		attach(t, s, outflow.Position{}, false, false)
+	}
+	_, err := s.Attach(outflow.Position{}, false, false)
+	require.Error(t, err)
+	attach(t, s, outflow.Position{}, true, false)
+	_, err = s.Attach(outflow.Position{}, true, false)
+	require.Error(t, err, "its former connection has not ended yet")
+}
