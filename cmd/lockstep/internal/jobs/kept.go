@@ -37,7 +37,8 @@ func keptIn(result json.RawMessage) (kept *keptOutput, rest json.RawMessage) {
 
 func (k *keptOutput) String() string {
 	size := func(bytes int64) string { return humanize.Bytes(uint64(max(0, bytes))) }
-	text := fmt.Sprintf("%s of stdout and %s of stderr, in %s of the node that ran it", size(k.Stdout.Bytes), size(k.Stderr.Bytes), k.Directory)
+	text := fmt.Sprintf("%s of stdout and %s of stderr, in %s of the node that ran it",
+		size(k.Stdout.Bytes), size(k.Stderr.Bytes), k.Directory)
 	if missing := k.Stdout.Missing + k.Stderr.Missing; missing > 0 {
 		text += fmt.Sprintf("; %s are missing: %s", size(missing), k.Reason)
 	}
