@@ -3,6 +3,7 @@ package paths
 import (
 	"math"
 	"path"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -167,5 +168,24 @@ func TestNumbersOfStarts(t *testing.T) {
 		if got := StartOfLivelock(file); got != want {
 			t.Errorf("StartOfLivelock(%q) = %d", file, got)
 		}
+	}
+}
+
+// A name of kept output says the opcode and the stream, and no other name does.
+func TestNamesOfKeptOutput(t *testing.T) {
+	for _, stream := range []string{"stdout", "stderr"} {
+		for _, op := range []int{0, 9, 10, 4711} {
+			if got, of, ok := ParseKeptName(KeptName(op, stream)); got != int64(op) || of != stream || !ok {
+				t.Errorf("ParseKeptName(%q) = %d, %q, %v", KeptName(op, stream), got, of, ok)
+			}
+		}
+	}
+	for _, name := range []string{"", "stdout", "0", "0.", ".stdout", "00.stdout", "-1.stdout", "0.stdout.tmp", "0.stdin"} {
+		if _, _, ok := ParseKeptName(name); ok {
+			t.Errorf("%q is no kept output", name)
+		}
+	}
+	if id, ok := ParseKeptDirName(strings.TrimPrefix(KeptDirOf(12), KeptDir+"/")); id != 12 || !ok {
+		t.Errorf("%s is job %d, %v", KeptDirOf(12), id, ok)
 	}
 }
