@@ -109,11 +109,8 @@ func (r *foregroundRun) submitTo(ctx context.Context, opcode any) error {
 	return nil
 }
 
-// followed reports whether this command reads all output of the job.
-func (r *foregroundRun) followed() bool { return !r.detached && !r.unheard }
-
-// isAwaited reports whether the job waits for this command to read its output.
-func (r *foregroundRun) isAwaited() bool { return r.followed() && !r.kept }
+// isAwaited reports whether the commands of the job wait until this command has read their output.
+func (r *foregroundRun) isAwaited() bool { return !r.detached && !r.unheard && !r.kept }
 
 // follow follows the job to its end and returns the error that carries its exit code; nil: 0. An interrupt may end it while the job
 // continues.
@@ -136,9 +133,9 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 	f := &follow.Follower{Session: r.daemon, ID: r.id}
 	updates, stop := f.Updates(ctx)
 	defer stop()
-	live := &follow.Live{View: r, Follows: r.followed(), After: r.streams.After,
-		Open: func() *follow.Stream { return follow.OpenStream(ctx, r.daemon, r.id, r.followed()) }}
-	if r.followed() {
+	live := &follow.Live{View: r, Follows: r.isAwaited(), After: r.streams.After,
+		Open: func() *follow.Stream { return follow.OpenStream(ctx, r.daemon, r.id, r.isAwaited()) }}
+	if r.isAwaited() {
 		live.Start()
 	}
 	defer live.Close()

@@ -166,7 +166,12 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 }
 
 // awaited is what this command will wait for.
-func (o submitOptions) awaited() Awaited { return Awaited{Ends: o.Wait || o.Follow, Output: o.Follow} }
+func (o submitOptions) awaited() Awaited {
+	return Awaited{Ends: o.Wait || o.Follow, Output: o.isAwaited()}
+}
+
+// isAwaited reports whether commands wait until this command has read their output. Nothing waits for output that is kept.
+func (o submitOptions) isAwaited() bool { return o.Follow && (o.Keep == nil || !*o.Keep) }
 
 // wait waits for the ends of the submitted jobs, or follows them, or only says which ones were rejected.
 func (o submitOptions) wait(ctx context.Context, globals *cli.Globals, daemon *client.Session, submitted []submittedJob) error {
@@ -179,7 +184,7 @@ func (o submitOptions) wait(ctx context.Context, globals *cli.Globals, daemon *c
 		if err := daemon.Await(ctx, ids); err != nil {
 			return err
 		}
-		return jobs.Watch(ctx, globals, daemon, ids, jobs.Watching{Follows: true, Partial: o.Partial})
+		return jobs.Watch(ctx, globals, daemon, ids, jobs.Watching{Follows: o.isAwaited(), Partial: o.Partial})
 	case o.Wait:
 		return waitForSubmitted(ctx, globals, daemon, submitted)
 	}
