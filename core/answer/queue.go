@@ -73,6 +73,7 @@ type Retention struct {
 // RunningJob is a job that has or gets a process. It has a run slot, unless it is held between two opcodes.
 type RunningJob struct {
 	ID       int64    `json:"id"`
+	Name     string   `json:"name"` // empty: none
 	Priority int      `json:"priority"`
 	Started  Time     `json:"start_ts"` // null while its process is being started
 	Status   string   `json:"status"`

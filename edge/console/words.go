@@ -22,7 +22,7 @@ func (x *Console) functions() template.FuncMap {
 		"span":     span,
 		"status":   status,
 		"sentence": capital,
-		"summary":  summaryText,
+		"work":     work,
 		"short":    shorten,
 		"percent":  func(part, whole int) int { return part * 100 / max(whole, 1) },
 		"add":      func(a, b int) int { return a + b },
@@ -93,16 +93,8 @@ func status(name string) template.HTML {
 	return template.HTML(`<span class="s s-` + name + `">` + name + `</span>`) //nolint:gosec // one of the names above
 }
 
-// summaryText is the summary of a job's opcodes: that of the first, and the number of the others; "" without opcodes.
-func summaryText(summary []string) string {
-	switch len(summary) {
-	case 0:
-		return ""
-	case 1:
-		return summary[0]
-	}
-	return summary[0] + " and " + strconv.Itoa(len(summary)-1) + " more"
-}
+// work says what a job does, from the summaries of its opcodes: the first one, see answer.Work.
+func work(summaries []string) string { return answer.Work(summaries, 1) }
 
 func shorten(text string, limit int) string {
 	runes := []rune(text)

@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
 )
 
 // The names of the three priorities that a submission may have (queue.md 8.1).
@@ -42,14 +41,8 @@ func ParseIDs(args []string) ([]int64, error) {
 	return ids, nil
 }
 
-// Summarize joins the summaries of a job's opcodes into one line.
-func Summarize(summaries []string) string {
-	const shown = 3
-	if len(summaries) <= shown {
-		return term.Visible(strings.Join(summaries, ", "))
-	}
-	return fmt.Sprintf("%s and %d more", term.Visible(strings.Join(summaries[:shown], ", ")), len(summaries)-shown)
-}
+// Work says what a job does, from the summaries of its opcodes: the first three, see answer.Work.
+func Work(summaries []string) string { return term.Visible(answer.Work(summaries, 3)) }
 
 // StatusText is a status in its colour.
 func StatusText(p term.Palette, status string) string {

@@ -67,7 +67,7 @@ func Jobs(globals *cli.Globals, statuses ...string) Func {
 		var ids, names []string
 		seen := map[string]bool{}
 		for _, job := range list.Jobs {
-			about := job.Status + " " + cli.Summarize(job.Summary)
+			about := job.Status + " " + cli.Work(job.Summary)
 			if id := fmt.Sprint(job.ID); strings.HasPrefix(id, word) && !slices.Contains(args, id) {
 				ids = append(ids, candidate(id, strings.TrimSpace(job.Name+" "+about)))
 			}

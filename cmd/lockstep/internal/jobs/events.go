@@ -231,7 +231,7 @@ func (v *eventView) show(e jobEvent) error {
 		text += ", " + term.Visible(e.Result)
 	}
 	if len(e.Summary) > 0 {
-		text += "  " + cli.Summarize(e.Summary)
+		text += "  " + cli.Work(e.Summary)
 	}
 	_, err := fmt.Fprintln(streams.Out, text)
 	return err

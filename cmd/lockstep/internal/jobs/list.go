@@ -237,7 +237,7 @@ func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 	}
 	return append(list,
 		column{title: "Priority", rank: 1, cell: func(job ListedJob) string { return cli.PriorityName(job.Priority) }},
-		column{title: "Summary", wide: true, cell: func(job ListedJob) string { return cli.Summarize(job.Summary) }},
+		column{title: "What", wide: true, cell: func(job ListedJob) string { return cli.Work(job.Summary) }},
 		column{title: "Received", rank: 2, cell: func(job ListedJob) string {
 			if job.Received.IsZero() {
 				return "-"

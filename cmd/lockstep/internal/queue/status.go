@@ -237,15 +237,15 @@ func (p statusPrinter) quarantined(paths []string) {
 }
 
 func slotTable(jobs []answer.RunningJob, now time.Time, colours term.Palette, width int) string {
-	header := table.Row{"ID", "Status", "Priority", "For", "Summary"}
+	header := table.Row{"ID", "Name", "Status", "Priority", "For", "What"}
 	rows := make([]table.Row, 0, len(jobs))
 	for _, job := range jobs {
 		since := "-"
 		if !job.Started.IsZero() {
 			since = term.Span(now.Sub(job.Started.Time))
 		}
-		rows = append(rows, table.Row{strconv.FormatInt(job.ID, 10), cli.StatusText(colours, job.Status),
-			cli.PriorityName(job.Priority), since, cli.Summarize(job.Summary)})
+		rows = append(rows, table.Row{strconv.FormatInt(job.ID, 10), term.OrDash(term.Visible(job.Name)), cli.StatusText(colours, job.Status),
+			cli.PriorityName(job.Priority), since, cli.Work(job.Summary)})
 	}
 	return term.PlainTable(header, rows, []int{len(header) - 1}, width)
 }

@@ -89,7 +89,7 @@ func (e *Ambiguous) Error() string {
 		if i == shown {
 			return fmt.Sprintf("%s\n  and %d more", text, len(e.Jobs)-shown)
 		}
-		text += fmt.Sprintf("\n  %d  %s  %s", job.ID, job.Status, cli.Summarize(job.Summary))
+		text += fmt.Sprintf("\n  %d  %s  %s", job.ID, job.Status, cli.Work(job.Summary))
 	}
 	return text
 }

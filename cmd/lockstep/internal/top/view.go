@@ -141,7 +141,7 @@ func (m *model) row(j *answer.ListedJob, selected bool) string {
 	if selected {
 		mark = m.colours.Title("> ")
 	}
-	what := cli.Summarize(j.Summary)
+	what := cli.Work(j.Summary)
 	if note := m.state.why[j.ID]; note != "" {
 		what += "  – " + term.Visible(note)
 	} else if j.Result != "" {

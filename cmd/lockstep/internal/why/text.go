@@ -62,7 +62,7 @@ func (p whyPrinter) head(why jobWhy) string {
 		text += ", " + term.Visible(why.Name)
 	}
 	if len(why.Summary) > 0 {
-		text += " (" + cli.Summarize(why.Summary) + ")"
+		text += " (" + cli.Work(why.Summary) + ")"
 	}
 	if why.Archived {
 		text += ", archived,"
