@@ -587,7 +587,8 @@ type JobInfo struct {
 	User    string    `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`                                  // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
 	// Texts of clients in the reason trail of the first opcode.
 	Reasons       []string `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	Result        string   `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"` // end of the job in words (record.Record.Result); empty: none
+	Result        string   `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`  // end of the job in words (record.Record.Result); empty: none
+	Parent        int64    `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"` // the job whose process has submitted the job; 0: none, or it is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -711,6 +712,13 @@ func (x *JobInfo) GetResult() string {
 		return x.Result
 	}
 	return ""
+}
+
+func (x *JobInfo) GetParent() int64 {
+	if x != nil {
+		return x.Parent
+	}
+	return 0
 }
 
 // ListJobs asks for the jobs in `ids`, in that order, or for all jobs, ordered by id. With
@@ -1852,7 +1860,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xe0\x02\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xf8\x02\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -1868,7 +1876,8 @@ const file_job_proto_rawDesc = "" +
 	" \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\v \x01(\tR\x04user\x12\x18\n" +
 	"\areasons\x18\f \x03(\tR\areasons\x12\x16\n" +
-	"\x06result\x18\r \x01(\tR\x06result\"\x8e\x01\n" +
+	"\x06result\x18\r \x01(\tR\x06result\x12\x16\n" +
+	"\x06parent\x18\x0e \x01(\x03R\x06parent\"\x8e\x01\n" +
 	"\bListJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x12\x10\n" +

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -132,6 +133,8 @@ func (c *command) environment(x *execution) []string {
 		}
 	}
 	values["LOCKSTEP_JOB_ID"] = x.id.String()
+	values["LOCKSTEP_OPCODE"] = strconv.Itoa(x.op + 1)
+	values["LOCKSTEP_SOCKET"] = x.socket
 	// The held locks, because a command cannot know otherwise which of its any-of locks it has.
 	names := make([]string, len(x.locks))
 	for i, l := range x.locks {

@@ -11,6 +11,8 @@ import (
 // execution is what an opcode needs to be prepared or executed on a separate goroutine.
 type execution struct {
 	id       job.ID
+	op       int    // index of the opcode
+	socket   string // of clients of the daemon
 	livelock string
 	input    json.RawMessage
 	command  json.RawMessage // of a catalogue opcode, as parameters of OP_RUN_COMMAND; nil for other opcodes
@@ -22,7 +24,6 @@ type execution struct {
 	emit     func([]jobproc.LogEntry)                          // returns when the shell has the entries
 	relay    *relay
 	keep     *keeper
-	op       int // its index
 }
 
 func (x *execution) log(kind string, payload json.RawMessage) {

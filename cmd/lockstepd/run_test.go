@@ -62,10 +62,10 @@ func TestWhatACommandIsGiven(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
-	id := c.submit(command("sh", "-c", `cat; echo "$GREETING $SECRET $LOCKSTEP_JOB_ID $LOCKSTEP_SOCKET"; pwd`).
+	id := c.submit(command("sh", "-c", `cat; echo "$GREETING $SECRET $LOCKSTEP_JOB_ID $LOCKSTEP_OPCODE"; [ -S "$LOCKSTEP_SOCKET" ] && pwd`).
 		with("env", op{"GREETING": "hello"}).with("secret_env", op{"SECRET": "sesame-4711"}).
 		with("stdin", "typed\n").with("cwd", "/usr"))
-	require.Equal(t, []string{"typed", "hello sesame-4711 1 ", "/usr"}, c.await(id).lines())
+	require.Equal(t, []string{"typed", "hello sesame-4711 1 1", "/usr"}, c.await(id).lines())
 }
 
 // A secret value may appear only in the output of a command that prints it.

@@ -90,6 +90,7 @@ type ListedJob struct {
 	Status   string   `json:"status"`
 	Result   string   `json:"result"` // end of the job in words; empty: it has succeeded or not ended, or nothing is known
 	User     string   `json:"user"`   // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
+	Parent   int64    `json:"parent"` // the job whose process has submitted the job; 0: none, or it is not known
 	Priority int      `json:"priority"`
 	Summary  []string `json:"summary"`
 	Received Time     `json:"received_ts"`

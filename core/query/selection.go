@@ -195,6 +195,7 @@ func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
 	dst = appendText(append(dst, `,"status":`...), ClientStatus(info).String())
 	dst = appendText(append(dst, `,"result":`...), info.Result)
 	dst = appendText(append(dst, `,"user":`...), info.User)
+	dst = strconv.AppendInt(append(dst, `,"parent":`...), info.Parent, 10)
 	dst = strconv.AppendInt(append(dst, `,"priority":`...), int64(info.Priority), 10)
 	dst = appendList(append(dst, `,"summary":`...), info.Summary, appendText)
 	dst = appendTime(append(dst, `,"received_ts":`...), info.ReceivedUs)

@@ -49,6 +49,7 @@ type jobInfo struct {
 	Name     string           `json:"name"`
 	Result   string           `json:"result"`
 	User     string           `json:"user"`
+	Parent   int64            `json:"parent"`
 	Status   string           `json:"status"`
 	Priority int              `json:"priority"`
 	Archived bool             `json:"archived"`
@@ -143,7 +144,7 @@ func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) err
 	}
 	for _, listed := range list.Jobs {
 		if job := at[listed.ID]; job != nil {
-			job.Name, job.Result, job.User = listed.Name, listed.Result, listed.User
+			job.Name, job.Result, job.User, job.Parent = listed.Name, listed.Result, listed.User, listed.Parent
 		}
 	}
 	return nil

@@ -40,6 +40,9 @@ func (p infoPrinter) job(job jobInfo) {
 		p.line(1, "Result", term.Visible(job.Result))
 	}
 	p.line(1, "Priority", cli.PriorityName(job.Priority))
+	if job.Parent != 0 {
+		p.line(1, "Submitted by", fmt.Sprintf("job %d", job.Parent))
+	}
 	p.moment(1, "Received", job.Received, "")
 	if !job.Started.IsZero() {
 		p.moment(1, "Started", job.Started, p.after(job.Received, job.Started, "queued for"))

@@ -34,6 +34,7 @@ type listOptions struct {
 	Archived bool
 	Pending  bool // adds to Status
 	Estimate bool
+	Tree     bool
 }
 
 // NewListCommand is the command list.
@@ -45,7 +46,8 @@ func NewListCommand(globals *cli.Globals) *cobra.Command {
 		Short:   "List jobs, newest last",
 		Long: fmt.Sprintf(`List jobs: the first %d that have not ended, running jobs first, then the last %d that
 have, newest last. --all lists all jobs of the queue, in the order of their ids, and
---archived also jobs in the archive. --pending lists waiting jobs, each with a short
+--archived also jobs in the archive. --tree shows jobs that a job has submitted below
+that job. --pending lists waiting jobs, each with a short
 reason; "lockstep why ID" has details and remedies. --estimate adds when jobs are
 expected to start and to end, for at most 1,000 jobs that have not ended.
 
@@ -54,17 +56,18 @@ The column Result has the end of a job that did not succeed. A running job "wait
 its reader" if its output waits for the command that follows it.
 
 With --json all selected jobs are printed: a list of {"id": number, "name": string,
-"status": string, "result": string, "user": string, "priority": number,
+"status": string, "result": string, "user": string, "parent": number, "priority": number,
 "summary": [string], "received": time, "started": time, "ended": time,
 "archived": bool, "reader_since": time, "why": string, "estimate": object}, times as
-RFC 3339 or null. "reader_since" is present only if the output waits for its reader, "why"
-only with --pending, and "estimate", as "lockstep order --json" prints it, only with
---estimate.`, shownUnfinished, shownEnded, selection.Help),
+RFC 3339 or null. "parent" is the job whose process has submitted it, or 0. "reader_since"
+is present only if the output waits for its reader, "why" only with --pending, and
+"estimate", as "lockstep order --json" prints it, only with --estimate.`, shownUnfinished, shownEnded, selection.Help),
 		Example: `  lockstep list
   lockstep list --pending
   lockstep list --pending --estimate
   lockstep list --status waiting,running
   lockstep list --name 'backup-*' --since 2d
+  lockstep list --tree --all
   lockstep list --failed --user alice --limit 5
   lockstep list --all --archived
   lockstep list --json --status error | jq '.[].id'`,
@@ -82,6 +85,7 @@ only with --pending, and "estimate", as "lockstep order --json" prints it, only 
 	flags.BoolVarP(&opts.All, "all", "a", false, "all selected jobs, in the order of their ids")
 	flags.BoolVar(&opts.Estimate, "estimate", false, "also the expected start and end of each job")
 	flags.BoolVar(&opts.Archived, "archived", false, "also archived jobs")
+	flags.BoolVar(&opts.Tree, "tree", false, "jobs that a job has submitted below that job")
 	completion.Flag(command, "limit", completion.Nothing)
 	return command
 }
@@ -93,6 +97,7 @@ type ListedJob struct {
 	Status   string           `json:"status"`
 	Result   string           `json:"result"`
 	User     string           `json:"user"`
+	Parent   int64            `json:"parent"` // the job that has submitted it; 0: none
 	Priority int              `json:"priority"`
 	Summary  []string         `json:"summary"`
 	Received client.Timestamp `json:"received"`
@@ -105,6 +110,8 @@ type ListedJob struct {
 	Why *string `json:"why,omitempty"`
 	// Estimate is nil without --estimate, and if there is none.
 	Estimate *order.Shown `json:"estimate,omitempty"`
+
+	depth int // below how many of the listed jobs it is, with --tree
 }
 
 // selection is the request of the command. The error is a *UsageError about flags that exclude each other.
@@ -138,6 +145,9 @@ func runList(ctx context.Context, opts listOptions, globals *cli.Globals) error 
 	jobs, list, err := fetchList(ctx, daemon, wanted)
 	if err != nil {
 		return err
+	}
+	if opts.Tree {
+		jobs = tree(jobs)
 	}
 	// The list is printed without reasons, then the error.
 	var why error
@@ -193,7 +203,7 @@ func fetchList(ctx context.Context, daemon client.Querier, wanted answer.JobSele
 	}
 	jobs := make([]ListedJob, len(list.Jobs))
 	for i, job := range list.Jobs {
-		jobs[i] = ListedJob{ID: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User, Priority: job.Priority,
+		jobs[i] = ListedJob{ID: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User, Parent: job.Parent, Priority: job.Priority,
 			Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received), Started: client.Timestamp(job.Started),
 			Ended: client.Timestamp(job.Ended), Archived: job.Archived}
 	}
@@ -237,7 +247,7 @@ func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 	}
 	return append(list,
 		column{title: "Priority", rank: 1, cell: func(job ListedJob) string { return cli.PriorityName(job.Priority) }},
-		column{title: "What", wide: true, cell: func(job ListedJob) string { return cli.Work(job.Summary) }},
+		column{title: "What", wide: true, cell: func(job ListedJob) string { return treeMark(job.depth) + cli.Work(job.Summary) }},
 		column{title: "Received", rank: 2, cell: func(job ListedJob) string {
 			if job.Received.IsZero() {
 				return "-"
