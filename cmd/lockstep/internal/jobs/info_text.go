@@ -41,7 +41,7 @@ func (p infoPrinter) job(job jobInfo) {
 	}
 	p.line(1, "Priority", cli.PriorityName(job.Priority))
 	if job.Parent != 0 {
-		p.line(1, "Submitted by", fmt.Sprintf("job %d", job.Parent))
+		p.line(1, "Parent", fmt.Sprintf("job %d", job.Parent))
 	}
 	p.moment(1, "Received", job.Received, "")
 	if !job.Started.IsZero() {

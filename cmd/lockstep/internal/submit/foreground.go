@@ -44,6 +44,7 @@ type foregroundRun struct {
 	left    error // an interrupt has ended this command while it wrote output; nil: none has
 	line    term.StatusLine
 	last    follow.Change // the change that the status line shows
+	waiting waiting       // the zero value: the job does not wait
 	follow.Views
 }
 
@@ -139,12 +140,16 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 		live.Start()
 	}
 	defer live.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // of the questions why it waits
 	for done := false; !done; {
 		select {
 		case p := <-live.Pieces():
 			done = live.Piece(p)
 		case <-live.Timer():
 			done = live.TimeIsUp()
+		case reason := <-r.waiting.texts:
+			r.sayWhy(reason)
 		case signal := <-r.interrupts:
 			if err := r.interrupted(ctx, signal); err != nil {
 				return err
@@ -158,6 +163,7 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 				cli.PrintError(r.streams.Err, next.Notice)
 				r.last = follow.Change{} // show the status again
 			default:
+				r.observe(ctx, next.Status)
 				done = live.Change(next.Change)
 			}
 		}

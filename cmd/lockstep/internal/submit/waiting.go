@@ -1,0 +1,79 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
+)
+
+// The pauses between questions why a job does not run: the first one is short, so that a job that starts at once costs none.
+const (
+	reasonFirst = time.Second
+	reasonMax   = 5 * time.Second
+)
+
+// waiting asks why the job does not run, while it waits.
+type waiting struct {
+	texts chan string // the reason, when it differs from the one before
+	stop  context.CancelFunc
+}
+
+// observe begins to ask when the job waits, and ends when it does not any more.
+func (r *foregroundRun) observe(ctx context.Context, status string) {
+	waits := status == client.StatusQueued || status == client.StatusWaiting
+	switch {
+	case r.quiet || r.JSON:
+	case waits && r.waiting.stop == nil:
+		ctx, r.waiting.stop = context.WithCancel(ctx)
+		r.waiting.texts = make(chan string)
+		go r.askWhy(ctx, r.waiting.texts)
+	case !waits && r.waiting.stop != nil:
+		r.waiting.stop()
+		r.waiting = waiting{}
+	}
+}
+
+// askWhy passes the reasons to texts until ctx ends. A daemon that does not answer is no reason: the follower reports it.
+func (r *foregroundRun) askWhy(ctx context.Context, texts chan<- string) {
+	daemon := r.daemon.Other() // the session waits for a change of the job
+	defer daemon.Close()
+	told := ""
+	for pause := reasonFirst; ; pause = min(2*pause, reasonMax) {
+		select {
+		case <-r.streams.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		var pending []answer.PendingReason
+		if err := daemon.Query(ctx, "LockstepPending", []any{[]int64{r.id}}, &pending); err != nil || len(pending) != 1 {
+			continue
+		}
+		text := pending[0].Text
+		if text == "" || text == told || isPlace(text) && isPlace(told) {
+			continue
+		}
+		told = text
+		select {
+		case texts <- text:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// isPlace reports whether the reason is a place in the order, which changes with each start.
+func isPlace(reason string) bool { return strings.HasPrefix(reason, "number ") }
+
+// sayWhy says on standard error why the job does not run.
+func (r *foregroundRun) sayWhy(reason string) {
+	r.makeRoom()
+	cli.PrintError(r.streams.Err, fmt.Sprintf("job %d does not run yet: %s", r.id, reason))
+	if r.line.On {
+		r.last.Status = "" // show the status again with the next change
+	}
+}
