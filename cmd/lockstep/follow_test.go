@@ -147,3 +147,17 @@ func TestKeptOutputIsWhole(t *testing.T) {
 	require.Equal(t, 3, watch.code)
 	require.NotContains(t, string(watch.err), "missing here")
 }
+
+// A job process that is killed had kept more than it had logged.
+func TestKeptOutputOfAKilledProcess(t *testing.T) {
+	socket := realDaemon(t)
+	kept := filepath.Join(filepath.Dir(socket), "../../lib/output/1/0.stdout")
+	run := runProgram(t, socket, "run", "--keep-output", "--env", "KEPT="+kept, "--", "sh", "-c",
+		"seq 1 200000; until [ $(wc -c < $KEPT) = 1288895 ]; do sleep 0.01; done; kill -KILL $PPID")
+	require.Equal(t, follow.ExitIncomplete, run.code)
+	log := runProgram(t, socket, "log", "1")
+	require.Equal(t, follow.ExitIncomplete, log.code)
+	require.Len(t, log.out, 1_288_895)
+	require.Equal(t, log.out, run.out)
+	require.Contains(t, string(log.err), "output may be missing; job 1 failed: detected death of job 1")
+}

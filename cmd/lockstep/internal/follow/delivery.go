@@ -1,6 +1,9 @@
 package follow
 
 import (
+	"math"
+	"slices"
+
 	"lockstep/core/job"
 	"lockstep/core/outflow"
 	"lockstep/edge/outputs/end"
@@ -109,6 +112,8 @@ func (d *delivery) entries(v view, entries []LogEntry) {
 			*placeIn(&d.have, s) += int64(len(output))
 		case d.streamed && (job.IsOutput(typ) || typ == job.LogMissing):
 			continue
+		case typ == job.LogCut && !d.streamed:
+			d.afterCut(v)
 		}
 		v.entry(e, typ, payload)
 	}
@@ -147,6 +152,13 @@ func (d *delivery) fromKept(v view, s outflow.Stream, from, to int64) (at int64)
 	})
 	d.keptEnd[s] = at < to // what is kept of a stream is its beginning
 	return at
+}
+
+// afterCut shows what the files have and the log has not, because the process of the job died before it had saved it there.
+func (d *delivery) afterCut(v view) {
+	for _, s := range []outflow.Stream{outflow.Stdout, outflow.Stderr} {
+		*placeIn(&d.have, s) = d.fromKept(v, s, d.have.Of(s), math.MaxInt64)
+	}
 }
 
 func (d *delivery) lack(v view, g gap) {
@@ -202,6 +214,9 @@ func (d *delivery) restOfLog(v view, entries []LogEntry) {
 		}
 	}
 	d.rest(v, outflow.Frame{At: bytesOf(log.Delivered.Plus(log.Missing))})
+	if slices.ContainsFunc(entries, func(e LogEntry) bool { return typeOf(e) == job.LogCut }) {
+		d.afterCut(v)
+	}
 }
 
 func (d *delivery) keep(err error) {

@@ -223,6 +223,32 @@ func TestWhatTheFilesLackIsMissing(t *testing.T) {
 	}
 }
 
+// The process of a job has died: the files have output that it had not saved in the log.
+func TestTheFilesHaveWhatADeadProcessHadNotLogged(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	d := newOutputSocket(t, func(_ int, c net.Conn, h end.Hello) {
+		if h.Kept.Stream == outflow.Stderr {
+			sendKept(c, *h.Kept, "", 100)
+			return
+		}
+		sendKept(c, *h.Kept, all[:37], 100)
+	})
+	log := append(lossyLog(eightLines[:3], 3, 0), LogEntry{Type: job.LogCut, Payload: json.RawMessage("null")})
+	for _, streamed := range []string{"", all[:6]} {
+		s := showTo(t, d.session)
+		if streamed != "" {
+			s.ShowPiece(Piece{Frame: outflow.Frame{Output: []byte(streamed)}})
+			s.Show(log)
+			s.ShowRest(log)
+		} else {
+			s.Show(log)
+		}
+		s.Finish()
+		require.Equal(t, all[:37], s.out.String())
+		require.EqualValues(t, "output may be missing", s.Losses())
+	}
+}
+
 // A daemon of an earlier version has no socket for output.
 func TestWithoutTheSocketNothingIsKept(t *testing.T) {
 	s := showTo(t, &client.Session{Path: filepath.Join(t.TempDir(), "s"), After: time.After})

@@ -105,10 +105,13 @@ func (l *Live) patience() time.Duration {
 }
 
 func lacksOutput(entries []LogEntry) bool {
-	return slices.ContainsFunc(entries, func(e LogEntry) bool {
-		typ, _ := job.FromMessage(e.Type, e.Payload)
-		return typ == job.LogMissing
-	})
+	return slices.ContainsFunc(entries, func(e LogEntry) bool { return typeOf(e) == job.LogMissing })
+}
+
+// typeOf is the type of a log entry outside Ganeti's form.
+func typeOf(e LogEntry) string {
+	typ, _ := job.FromMessage(e.Type, e.Payload)
+	return typ
 }
 
 // show shows a change; of the last one only the entries, because output may follow.
