@@ -74,8 +74,8 @@ type submitOptions struct {
 	Wait bool `json:"wait"`
 }
 
-// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text, "followed": bool}, ...]], and the options {"wait": true} if there are any.
-// The answer is the list of ids. As with SubmitManyJobs all jobs are recorded, or none.
+// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text, "followed": bool}, ...]], and the options {"wait": true} if there are
+// any. The answer is the list of ids. As with SubmitManyJobs all jobs are recorded, or none.
 func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var jobs []json.RawMessage
 	var options submitOptions
