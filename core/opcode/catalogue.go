@@ -21,7 +21,7 @@ import (
 // The facts about opcodes. Both files have the same form. "types" names type expressions (see typeNames.parse).
 // "opcodes" maps OP_ID to the parameter that the summary shows, if any, and to the opcode's own parameters in the order
 // of job files. A parameter is [name, type] if it is required, else [name, type, default]; the default null marks an
-// optional parameter that is not in the job file while unset.
+// optional parameter that is not in the job file while unset. "docs" maps own parameters to what they are for.
 var (
 	//go:embed ganeti.json
 	ganetiFacts []byte
@@ -127,6 +127,7 @@ func (c *Catalogue) SecretNames() []string {
 // opcodeFacts is an opcode in the form of the embedded files.
 type opcodeFacts struct {
 	Summary string              `json:"summary"`
+	Docs    map[string]string   `json:"docs"` // what a parameter is for, by its name
 	Params  [][]json.RawMessage `json:"params"`
 }
 
@@ -170,6 +171,7 @@ func newOpcode(name string, facts opcodeFacts, types *typeNames) (*Opcode, error
 		if err != nil {
 			return nil, err
 		}
+		p.Doc = facts.Docs[p.Name]
 		op.Params = append(op.Params, p)
 	}
 	op.Params = append(op.Params, commonParams()...)

@@ -21,11 +21,14 @@ func commonParams() []Param {
 	unset := json.RawMessage("null")
 	return []Param{
 		{Name: "dry_run", Type: union{null, boolean}, Default: unset, Doc: "Take the locks and check, but execute nothing"},
-		{Name: "debug_level", Type: union{null, nonNegativeInt}, Default: unset},
-		{Name: priorityKey, Type: submitPriority, Default: json.RawMessage("0")},
-		{Name: dependsKey, Type: dependencies, Default: unset, storedUnset: true},
-		{Name: "comment", Type: union{null, text}, Default: unset, storedUnset: true},
-		{Name: "reason", Type: list{tuple{text, text, integer}}, Default: json.RawMessage("[]")},
+		{Name: "debug_level", Type: union{null, nonNegativeInt}, Default: unset, Doc: "For Ganeti's opcodes only"},
+		{Name: priorityKey, Type: submitPriority, Default: json.RawMessage("0"),
+			Doc: "Jobs with a lower number start first; a file may say low, normal or high"},
+		{Name: dependsKey, Type: dependencies, Default: unset, storedUnset: true,
+			Doc: "The jobs that must have ended before, each with the statuses with which it may end"},
+		{Name: "comment", Type: union{null, text}, Default: unset, storedUnset: true, Doc: "A remark, which the job keeps"},
+		{Name: "reason", Type: list{tuple{text, text, integer}}, Default: json.RawMessage("[]"),
+			Doc: "Who submitted the job and why: sources, texts and times in nanoseconds"},
 	}
 }
 

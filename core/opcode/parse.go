@@ -193,6 +193,17 @@ func (op *Opcode) checkTogether(input json.RawMessage) *Invalid {
 	return bad
 }
 
+// Check says what Parse finds wrong with the value of one parameter alone; nil if nothing. The value is valid JSON. The error is an
+// *Invalid.
+func (op *Opcode) Check(param string, value json.RawMessage) error {
+	i, known := op.index[param]
+	if !known {
+		return unknownParams(op, []string{param})
+	}
+	_, err := op.storedValue(&op.Params[i], value, nil)
+	return err
+}
+
 // storedValue is the value to be stored for p, which the client gave as value; nil if nothing is to be stored.
 func (op *Opcode) storedValue(p *Param, value json.RawMessage, found []member) (json.RawMessage, error) {
 	switch {

@@ -3,6 +3,7 @@ package jobfile
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"lockstep/cmd/internal/doctree"
@@ -16,7 +17,7 @@ func namesOtherRequest(step doctree.Node) bool {
 	return step.Kind == doctree.List && len(step.Values) > 0 && step.Values[0].Scalar == any(job.SubmissionSource)
 }
 
-// Submission is the jobs of a file. All checks that need no catalogue are done.
+// Submission is the jobs of a file. All checks that need no daemon are done.
 type Submission struct {
 	Jobs []Job
 }
@@ -65,23 +66,20 @@ func (s Submission) Resolve(resolve func(name string) (int64, error)) error {
 	return nil
 }
 
-// CheckOpcodes calls check once for each OP_ID of the file. A mistake is a *doctree.Error, at the first opcode that has it.
-func (s Submission) CheckOpcodes(check func(name string) error) error {
-	seen := map[string]bool{}
-	for _, job := range s.Jobs {
-		for _, op := range job.ops {
-			id, _ := op.Field("OP_ID")
-			name, _ := id.Scalar.(string)
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			if err := check(name); err != nil {
-				return doctree.Errorf(id.At, "%v", err)
-			}
-		}
+// Parse reads the content of the file called name. directory is the absolute path in which commands of the short form run, unless
+// they have a "cwd". The error is Mistakes: all mistakes of the file.
+func Parse(name, directory string, data []byte) (Submission, error) {
+	r := newReader(directory)
+	root, ok := r.file(name, data)
+	if !ok {
+		return Submission{}, r.err()
 	}
-	return nil
+	unreadable := slices.Clone(r.Mistakes)
+	result := Submission{r.submission(root)}
+	r.Mistakes = append(unreadable, slices.DeleteFunc(r.Mistakes[len(unreadable):], func(later *doctree.Error) bool {
+		return slices.ContainsFunc(unreadable, func(m *doctree.Error) bool { return m.At == later.At }) // a consequence
+	})...)
+	return result, r.err()
 }
 
 // KeepOutput sets the parameter keep_output of the opcodes that run a command and do not have it. A job without such an opcode has no
@@ -106,84 +104,89 @@ func (s Submission) KeepOutput(keep bool, runsCommand func(name string) bool) er
 	return nil
 }
 
-// Parse reads the content of the file called name. A mistake is a *doctree.Error.
-func Parse(name string, data []byte) (Submission, error) {
-	root, err := parseFile(name, data)
-	if err != nil {
-		return Submission{}, err
-	}
-	return readSubmission(root)
-}
-
-// readSubmission finds the jobs in a file. A list of opcodes is one job. Several jobs are a
-// list, or an object with the list as "jobs"; each is a list of opcodes, or an object with the
-// list as "ops".
-func readSubmission(root doctree.Node) (Submission, error) {
+// submission finds the jobs in a file. A list of opcodes is one job, and so is an object with "run", "steps" or "ops". Several jobs
+// are a list, or an object with the list as "jobs"; each is a list of opcodes, or an object.
+func (r *reader) submission(root doctree.Node) []Job {
 	list := root
-	if root.Kind == doctree.Object {
-		var err error
-		if list, err = jobsKey(root); err != nil {
-			return Submission{}, err
+	_, several := root.Field("jobs")
+	switch {
+	case root.Kind == doctree.Object && !several && r.isJobObject(root):
+		list = doctree.Node{Kind: doctree.List, At: root.At, Values: []doctree.Node{root}}
+	case root.Kind == doctree.Object:
+		var ok bool
+		if list, ok = r.jobsKey(root); !ok {
+			return nil
 		}
-	} else if root.Kind == doctree.List && len(root.Values) > 0 && root.Values[0].Kind == doctree.Object && !isJobObject(root.Values[0]) {
-		job, err := readJob(root)
-		return Submission{[]Job{job}}, err
+	case root.Kind == doctree.List && r.isOpcodeList(root.Values):
+		return []Job{{At: root.At, ops: r.steps(root, false)}}
 	}
 	if list.Kind != doctree.List {
-		return Submission{}, doctree.Errorf(list.At, "want a list of opcodes or a list of jobs, found %s", list.Describe())
+		r.wrong(list, "want a list of opcodes or a list of jobs, found %s", list.Describe())
+		return nil
 	}
 	if len(list.Values) == 0 {
-		return Submission{}, doctree.Errorf(list.At, "there is no job in the file")
+		r.addf(list.At, "there is no job in the file")
 	}
-	result := Submission{}
-	chain := newJobChain(list.Values)
+	r.expect(list.Values)
+	var jobs []Job
 	for _, one := range list.Values {
-		job, err := chain.next(one)
-		if err != nil {
-			return Submission{}, err
-		}
-		result.Jobs = append(result.Jobs, job)
+		jobs = append(jobs, r.next(one))
 	}
-	return result, nil
+	return jobs
 }
 
-func jobsKey(root doctree.Node) (doctree.Node, error) {
+// isOpcodeList reports whether a list of opcodes, not of jobs, begins with these values.
+func (r *reader) isOpcodeList(values []doctree.Node) bool {
+	return len(values) > 0 && values[0].Kind == doctree.Object && !slices.ContainsFunc(values, r.isJobObject)
+}
+
+func (r *reader) jobsKey(root doctree.Node) (doctree.Node, bool) {
 	jobs, ok := root.Field("jobs")
-	if !ok {
-		if _, opcode := root.Field("OP_ID"); opcode {
-			return doctree.Node{}, doctree.Errorf(root.At, "this is an opcode; a job is a list of opcodes")
-		}
-		return doctree.Node{}, doctree.Errorf(root.At, `the key "jobs" is missing`)
+	_, opcode := root.Field("OP_ID")
+	switch {
+	case !ok && opcode:
+		r.addf(root.At, "this is an opcode; a job is a list of opcodes")
+	case !ok:
+		r.addf(root.At, `the key "jobs" is missing, or "run", the command of a single job`)
 	}
-	for i, key := range root.Keys {
-		if key.Name != "jobs" {
-			return doctree.Node{}, doctree.Errorf(root.Values[i].At, `unknown key %q beside "jobs"`, key.Name)
+	for _, key := range root.Keys {
+		if key.Name != "jobs" && ok {
+			r.addf(key.At, `unknown key %q beside "jobs"`, key.Name)
 		}
 	}
-	return jobs, nil
+	return jobs, ok
 }
 
-func readJob(from doctree.Node) (Job, error) {
+// steps reads the opcodes of a job. short: commands in the short form may be among them.
+func (r *reader) steps(from doctree.Node, short bool) []doctree.Node {
 	if from.Kind != doctree.List {
-		return Job{}, doctree.Errorf(from.At, "a job is a list of opcodes, this is %s", from.Describe())
+		r.wrong(from, "a job is a list of opcodes, this is %s", from.Describe())
+		return nil
 	}
 	if len(from.Values) == 0 {
-		return Job{}, doctree.Errorf(from.At, "a job needs at least one opcode")
+		r.addf(from.At, "a job needs at least one opcode")
 	}
-	for _, op := range from.Values {
-		if err := checkOpcode(op); err != nil {
-			return Job{}, err
+	ops := make([]doctree.Node, len(from.Values))
+	for i, op := range from.Values {
+		switch {
+		case short && isCommand(op):
+			ops[i] = r.checkBuiltin(r.command(op))
+		case op.Kind != doctree.Invalid && r.add(checkOpcode(op, short)):
+			ops[i] = r.checkBuiltin(op)
 		}
 	}
-	return Job{At: from.At, ops: from.Values}, nil
+	return ops
 }
 
-func checkOpcode(op doctree.Node) error {
+func checkOpcode(op doctree.Node, short bool) error {
 	if op.Kind != doctree.Object {
 		return doctree.Errorf(op.At, "an opcode is an object, this is %s", op.Describe())
 	}
 	id, ok := op.Field("OP_ID")
-	if !ok {
+	switch {
+	case !ok && short:
+		return doctree.Errorf(op.At, "the step has no run, and no OP_ID")
+	case !ok:
 		return doctree.Errorf(op.At, "the opcode has no OP_ID")
 	}
 	if name, ok := id.Scalar.(string); !ok || name == "" {

@@ -2,8 +2,8 @@
 //
 //	lockstep-manual DIRECTORY
 //
-// It makes DIRECTORY/man with a page for each command, from its help, and pages about settings and
-// files of opcodes, from the tables that the code validates with; and DIRECTORY/completions.
+// It makes DIRECTORY/man with a page for each command, from its help, and pages about settings,
+// files of opcodes and files of jobs, from the tables that the code validates with; and DIRECTORY/completions.
 // SOURCE_DATE_EPOCH is the date of the pages.
 package main
 
@@ -24,8 +24,10 @@ import (
 
 	"lockstep/cmd/internal/opcodefiles"
 	"lockstep/cmd/internal/roff"
+	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/command"
 	configcommand "lockstep/cmd/lockstep/internal/config"
+	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/core/config"
 )
 
@@ -59,6 +61,7 @@ func write(dir string) error {
 		commandPages(man, day),
 		writeFile(man, "lockstep-settings.5", settings),
 		writeFile(man, "lockstep-opcodes.5", opcodesPage(day)),
+		writeFile(man, "lockstep-jobs.5", jobsPage(day)),
 		completionFiles(completions),
 	)
 }
@@ -199,6 +202,34 @@ locks:
   node/${nodes}: exclusive`)
 	page.Section("SEE ALSO")
 	page.Text("lockstep-opcode(1), lockstep-submit(1), lockstepd(8)")
+	return page.String()
+}
+
+// jobsPage is the page about files of jobs.
+func jobsPage(day time.Time) string {
+	page := roff.New("lockstep-jobs", 5, "files of jobs", day)
+	page.Section("DESCRIPTION")
+	page.Text("\"lockstep submit FILE\" submits the jobs of a file, all or none. Files named .yaml or .yml are YAML, .json is JSON; " +
+		"other files are JSON if they begin with [ or {. A file has a list of jobs as \"jobs\", or the keys of a single job. " +
+		"A job is an object with the keys below, or a list of opcodes, each an object with OP_ID and its parameters.")
+	page.Text("All mistakes are reported with file, line and column, before anything is submitted. " +
+		"\"lockstep submit --template\" prints the example.")
+	page.Section("KEYS OF A JOB")
+	for _, field := range jobfile.JobFields() {
+		page.Item(field.Name, "", field.Text)
+	}
+	page.Section("KEYS OF A COMMAND")
+	page.Text("A job with run has these too. Without cwd the command runs in the directory where \"lockstep submit\" is called; " +
+		"a relative cwd begins there.")
+	for _, field := range jobfile.CommandFields() {
+		page.Item(field.Name, "", field.Text)
+	}
+	page.Section("DURATIONS")
+	page.Text("A duration is a number of seconds, or " + term.DurationHelp + "; also as a parameter of an opcode that is a number.")
+	page.Section("EXAMPLE")
+	page.Example(strings.TrimSpace(jobfile.Template))
+	page.Section("SEE ALSO")
+	page.Text("lockstep-submit(1), lockstep-run(1), lockstep-opcode(1), lockstep-opcodes(5)")
 	return page.String()
 }
 

@@ -64,21 +64,27 @@ func opcodeJob(ctx context.Context, daemon client.Querier, name string, args []s
 	return []json.RawMessage{encoded}, err
 }
 
-// checkExecutors returns an error, with its place in the file, for an opcode that the daemon knows and cannot execute. An
-// opcode that it does not know is left to the daemon, which refuses it.
-func checkExecutors(ctx context.Context, daemon client.Querier, file jobfile.Submission) error {
+// checkDeclared finds the mistakes in a file about opcodes that only the daemon knows: one that it cannot execute, and parameters that a
+// declared one does not have.
+func checkDeclared(ctx context.Context, daemon client.Querier, file jobfile.Submission) error {
 	var unanswered error // has no place in the file
-	mistake := file.CheckOpcodes(func(name string) error {
-		if opcodes.IsBuiltin(name) || !opcodeName.MatchString(name) {
-			return nil
+	lost := false
+	mistakes := file.CheckDeclared(func(name string) (params []answer.OpcodeParam, mistake error) {
+		if opcodes.IsBuiltin(name) || !opcodeName.MatchString(name) || lost {
+			return nil, nil
 		}
 		var known []opcodes.Opcode
-		if known, unanswered = opcodes.Fetch(ctx, daemon, name); unanswered != nil || len(known) == 0 {
-			return unanswered
+		known, unanswered = opcodes.Fetch(ctx, daemon, name)
+		lost = unanswered != nil
+		switch {
+		case len(known) > 0:
+			return known[0].Params, known[0].CheckRuns()
+		case !lost:
+			mistake = fmt.Errorf(`there is no opcode %s; "lockstep opcode list" lists them`, name)
 		}
-		return known[0].CheckRuns()
+		return nil, mistake
 	})
-	return cmp.Or(unanswered, mistake)
+	return cmp.Or(unanswered, mistakes)
 }
 
 // parameterValue reads the value of a parameter by the daemon's text for its type (see core/opcode). The daemon checks

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,7 +17,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
-	"lockstep/cmd/lockstep/internal/jobs"
+	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/core/record"
 )
 
@@ -191,10 +190,10 @@ type commandOpcode struct {
 	Priority  int               `json:"priority"`
 	Reason    [][]any           `json:"reason"`
 
-	Depends  []dependency `json:"depends,omitempty"`
-	Locks    []lockOption `json:"locks,omitempty"`
-	AnyLocks []lockOption `json:"opportunistic_locks,omitempty"`
-	AnyCount int          `json:"opportunistic_count,omitempty"`
+	Depends  []dependency   `json:"depends,omitempty"`
+	Locks    []jobfile.Lock `json:"locks,omitempty"`
+	AnyLocks []jobfile.Lock `json:"opportunistic_locks,omitempty"`
+	AnyCount int            `json:"opportunistic_count,omitempty"`
 
 	KeepOutput *bool `json:"keep_output,omitempty"`
 }
@@ -212,7 +211,7 @@ func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name
 		}
 	}
 	var err error
-	if opcode.Priority, err = parsePriority(o.Priority); err != nil {
+	if opcode.Priority, err = jobfile.ParsePriority(o.Priority); err != nil {
 		return opcode, err
 	}
 	opcode.Timeout = o.Timeout.Seconds()
@@ -237,20 +236,6 @@ func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name
 		opcode.Stdin = &text
 	}
 	return opcode, nil
-}
-
-// parsePriority reads the priority of a new job; Ganeti permits three values. The error is a *UsageError.
-func parsePriority(text string) (int, error) {
-	priority, err := jobs.ParseLevel(text)
-	if err != nil {
-		return 0, err
-	}
-	if !slices.Contains([]int{cli.PriorityHigh, cli.PriorityNormal, cli.PriorityLow}, priority) {
-		return 0, cli.Usagef("a new job has priority low, normal or high (10, 0 or -10), not %d; "+
-			"\"lockstep priority %d ID\" can change it afterwards",
-			priority, priority)
-	}
-	return priority, nil
 }
 
 // environment reads NAME=VALUE pairs. lookup returns the value for a NAME alone, which keeps

@@ -2,7 +2,6 @@ package submit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/lock"
 	"lockstep/core/record"
@@ -121,56 +121,24 @@ func parseAfter(flags []string, resolve func(name string) (int64, error)) ([]dep
 	return depends, nil
 }
 
-// lockOption is a lock as the command line names it. The daemon receives the name as it was given, because it refuses a
-// name without a slash that is also a node or an instance.
-type lockOption struct {
-	lock.Item
-	name string
-}
-
-// MarshalJSON is [name, mode].
-func (o lockOption) MarshalJSON() ([]byte, error) {
-	return json.Marshal([2]string{o.name, o.Mode.String()})
-}
-
-// parseLocks reads NAME or NAME:MODE; without a mode the lock is exclusive. A name with a colon needs a mode, so that a mistyped mode
-// does not become part of the name. The error is a *UsageError.
-func parseLocks(flag string, texts []string) ([]lockOption, error) {
-	var items []lockOption
+// parseLocks reads the locks of a flag. The error is a *UsageError.
+func parseLocks(flag string, texts []string) ([]jobfile.Lock, error) {
+	var locks []jobfile.Lock
 	for _, text := range texts {
-		name, mode := text, lock.Exclusive
-		if i := strings.LastIndexByte(text, ':'); i >= 0 {
-			var err error
-			name = text[:i]
-			if mode, err = lock.ParseMode(text[i+1:]); err != nil || mode == lock.None {
-				return nil, cli.Usagef("%s %s: the mode of a lock is shared or exclusive, not %q", flag, text, text[i+1:])
-			}
+		one, err := jobfile.ParseLock(flag, text)
+		if err != nil {
+			return nil, cli.Usagef("%v", err)
 		}
-		full := name
-		switch {
-		case name == "BGL":
-			return nil, cli.Usagef("%s: BGL is Ganeti's big lock; write cluster/BGL, or lock/BGL for a lock of your own with that name", flag)
-		case lock.BareName(name):
-			full = "lock/" + name
+		if slices.ContainsFunc(locks, func(other jobfile.Lock) bool { return other.Lock == one.Lock }) {
+			return nil, cli.Usagef("%s names %s twice", flag, one.Lock)
 		}
-		parsed, err := lock.ParseLock(full)
-		_, member, _ := strings.Cut(full, "/")
-		if err != nil || member == "" || parsed.Level() == lock.Config || parsed.Level() == lock.Cluster && parsed != lock.BGL {
-			return nil, cli.Usagef("%s: a lock is a name of letters, digits, dots, underscores and hyphens, like deploy; "+
-				"or cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ "+
-				"followed by a name or by [lockset]; not %q",
-				flag, name)
-		}
-		if slices.ContainsFunc(items, func(item lockOption) bool { return item.Lock == parsed }) {
-			return nil, cli.Usagef("%s names %s twice", flag, parsed)
-		}
-		items = append(items, lockOption{lock.Item{Lock: parsed, Mode: mode}, name})
+		locks = append(locks, one)
 	}
-	return items, nil
+	return locks, nil
 }
 
 // checkOpportunity checks that the --any-lock locks are a choice of one level, large enough for --any-count.
-func (o constraintOptions) checkOpportunity(needed, anyOf []lockOption) error {
+func (o constraintOptions) checkOpportunity(needed, anyOf []jobfile.Lock) error {
 	switch {
 	case o.AnyCount < 0:
 		return cli.Usagef("--any-count must not be negative")

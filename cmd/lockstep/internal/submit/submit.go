@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
@@ -31,15 +29,11 @@ type submitOptions struct {
 	Follow bool
 	// Partial: with Follow, missing output does not change the exit code.
 	Partial bool
+
+	Template bool
 }
 
-// NewSubmitCommand is the command submit.
-func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
-	opts := submitOptions{}
-	command := &cobra.Command{
-		Use:   "submit [flags] FILE|-|OPCODE [NAME=VALUE...]",
-		Short: "Submit jobs from a JSON or YAML file, or one opcode",
-		Long: `Submit the jobs in a file, or on standard input if the file is "-", and print
+const submitHelp = `Submit the jobs in a file, or on standard input if the file is "-", and print
 their ids, one per line, in the order of the file. Either all jobs of a file are
 submitted, or, if one has a mistake, none.
 
@@ -49,26 +43,35 @@ elements, seconds with a unit, like 90s, other types as JSON. "lockstep opcode s
 OPCODE" lists the parameters. An opcode that the daemon cannot execute is refused, also
 in a file.
 
-A job is a list of opcodes, an opcode an object with OP_ID and parameters. The
-file holds one of:
-  one job       [{"OP_ID": ...}, ...]
-  several jobs  [[{"OP_ID": ...}, ...], [...]]
-  the same      {"jobs": [[{"OP_ID": ...}, ...], [...]]}
-Files named .yaml or .yml are YAML, .json is JSON; other files are JSON if they begin
-with [ or {. In "depends" a negative id counts back: -1 is the previous job.
-
-One of several jobs may be written as an object, with the name of the job and the
-jobs that it comes after:
+A job of a file is a command, or several steps:
   jobs:
     - name: build
-      ops: [{OP_ID: ...}, ...]
-    - name: test
-      after: [build, 12, {job: other, status: [success, error]}]
-      ops: [{OP_ID: ...}]
+      run: [make, all]
+      lock: [source, cache:shared]
+      timeout: 2h
+    - after: [build, 12, other:success,error]
+      steps:
+        - {run: 'make test | tee log', shell: true, env: {LANG: C}}
+        - {OP_ID: OP_TEST_DELAY, duration: 2s}
+A file of one job may have its keys alone. Commands run in the current directory, or in
+their "cwd". --template prints a file with comments; lockstep-jobs(5) has all keys.
+
 "after" lists names of earlier jobs of the file, and ids and names of existing jobs: a
 name that no job of the file has stands for the newest job that has it now; its id is
-printed. Without a status these must succeed; if one fails, the job fails, and if one is canceled, the
-job is canceled. The whole job waits: its first opcode gets the "depends".
+printed. Without a status these must succeed; if one fails, the job fails, and if one
+is canceled, the job is canceled. The whole job waits: its first opcode gets the
+"depends".
+
+A job may also be a list of opcodes, each an object with OP_ID and parameters:
+  one job       [{"OP_ID": ...}, ...]
+  several jobs  [[{"OP_ID": ...}, ...], [...]]
+  the same      {"jobs": [[{"OP_ID": ...}, ...], {"name": ..., "ops": [...]}]}
+In "depends" a negative id counts back: -1 is the previous job. Durations are numbers
+of seconds or have a unit, like 90s. Files named .yaml or .yml are YAML, .json is JSON;
+other files are JSON if they begin with [ or {.
+
+Each mistake in a file is a line FILE:LINE:COLUMN: on standard error; then nothing is
+submitted.
 
 --reason and the name of this program are appended to each opcode's reason trail,
 and to that of each job's first opcode also a unique name of the submission. If the
@@ -79,25 +82,45 @@ ignored.
 With --follow the jobs are shown as by "lockstep watch", with all of their output: as
 with run, the commands wait until it is taken. At most 100 jobs are followed at once.
 
-Exit code: 0; with --wait only if all jobs succeed. 1 otherwise, also if a filter
-rule rejects a job: standard error then names the rule. With --follow that of watch.
+Exit code: 0; with --wait only if all jobs succeed. 2 after mistakes in the file. 1
+otherwise, also if a filter rule rejects a job: standard error then names the rule.
+With --follow that of watch.
 With --json, one object per line; "index" is the job's place in the file, from 0,
 "name" its name, if it has one; "daemon" is "user" or "system", unless you named a
 socket: {"event": "submitted", "index",
 "name", "job", "daemon"}, {"event": "refused", "index", "name", "error"} and, with --wait,
-{"event": "end", "index", "job", "status"} as jobs end; with --follow, the events of watch.`,
-		Example: `  lockstep submit jobs.yaml
+{"event": "end", "index", "job", "status"} as jobs end; with --follow, the events of watch.`
+
+// NewSubmitCommand is the command submit.
+func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
+	opts := submitOptions{}
+	command := &cobra.Command{
+		Use:   "submit [flags] FILE|-|OPCODE [NAME=VALUE...]",
+		Short: "Submit jobs from a JSON or YAML file, or one opcode",
+		Long:  submitHelp,
+		Example: `  lockstep submit --template > jobs.yaml
+  lockstep submit jobs.yaml
   lockstep submit --follow deploy.yaml
   lockstep submit --wait --reason "monthly" jobs.json
   lockstep submit --name drain-n1 OP_SITE_DRAIN nodes=n1,n2 speed=slow
   echo '[{"OP_ID": "OP_TEST_DELAY", "duration": 5}]' | lockstep submit -`,
 		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case opts.Template && len(args) > 0:
+				return cli.Usagef("--template takes no arguments")
+			case opts.Template:
+				return nil
+			}
 			if len(args) == 0 || len(args) > 1 && !opcodeName.MatchString(args[0]) {
 				return cli.Usagef("name one file, or - for standard input, or an opcode with its parameters")
 			}
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
+			if opts.Template {
+				_, err := io.WriteString(globals.Streams.Out, jobfile.Template)
+				return err
+			}
 			if opcodeName.MatchString(args[0]) {
 				return submitOpcode(command.Context(), opts, globals, args[0], args[1:])
 			}
@@ -115,6 +138,7 @@ func (o *submitOptions) register(command *cobra.Command) {
 	flags.StringVar(&o.Name, "name", "", "`NAME` of the job of an OPCODE; in a file each job has its own")
 	flags.StringVar(&o.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
 	flags.BoolVarP(&o.Wait, "wait", "w", false, "wait until all jobs have ended")
+	flags.BoolVar(&o.Template, "template", false, "print a file of jobs with comments, to begin with, and exit")
 	keepFlag(flags, &o.Keep, "all commands")
 	flags.BoolVarP(&o.Follow, "follow", "f", false, "follow the jobs, with their output, until all have ended")
 	follow.PartialFlag(command, &o.Partial)
@@ -197,12 +221,12 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	}
 	file, err := loadSubmission(name, globals.Streams.In)
 	if err != nil {
-		return err
+		return fileError(globals.Streams, name, err)
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
-	if err := checkExecutors(ctx, daemon, file); err != nil {
-		return placedError(name, err)
+	if err := checkDeclared(ctx, daemon, file); err != nil {
+		return fileError(globals.Streams, name, err)
 	}
 	if err := file.Resolve(resolveAfter(ctx, globals.Streams, daemon)); err != nil {
 		return placedError(name, err)
@@ -223,7 +247,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	var mistake *wire.RequestError
 	switch {
 	case errors.As(err, &mistake):
-		return fmt.Errorf("%s: %w", shownName(name), err)
+		return placedError(name, file.Place(mistake.Text, err))
 	case err != nil:
 		return err
 	}
@@ -247,56 +271,6 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 		return &cli.ExitError{Code: cli.ExitFailure}
 	}
 	return nil
-}
-
-// loadSubmission reads and checks a file of jobs, or stdin if its name is "-"; errors begin with the file's name.
-func loadSubmission(name string, stdin io.Reader) (jobfile.Submission, error) {
-	data, err := readInput(name, stdin)
-	if err != nil {
-		return jobfile.Submission{}, err
-	}
-	file, err := jobfile.Parse(name, data)
-	if err != nil {
-		return jobfile.Submission{}, placedError(name, err)
-	}
-	return file, nil
-}
-
-// placedError is an error about a file, with the place of the mistake.
-func placedError(name string, err error) error {
-	var placed *doctree.Error
-	if errors.As(err, &placed) && placed.At.Line > 0 {
-		return fmt.Errorf("%s:%w", shownName(name), err) // file:line:column: text
-	}
-	return fmt.Errorf("%s: %w", shownName(name), err)
-}
-
-func shownName(name string) string {
-	if name == "-" {
-		return "standard input"
-	}
-	return name
-}
-
-// readInput reads the whole file, or stdin if its name is "-". A file larger than a frame is an error.
-func readInput(name string, stdin io.Reader) ([]byte, error) {
-	from := stdin
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		from = file
-	}
-	data, err := io.ReadAll(io.LimitReader(from, wire.MaxFrame+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", shownName(name), err)
-	}
-	if len(data) > wire.MaxFrame {
-		return nil, fmt.Errorf("%s is larger than %d bytes; split the jobs into several files", shownName(name), wire.MaxFrame)
-	}
-	return data, nil
 }
 
 func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, name string, answer Answer) error {
