@@ -22,7 +22,8 @@ const (
 )
 
 func outputLimits(stalled time.Duration) outflow.Limits {
-	return outflow.Limits{Capacity: 3000, InFlight: 800, Frames: 4, Ending: 4 * pipeMax, Readers: 4, Stalled: stalled, Absent: 30 * time.Second}
+	return outflow.Limits{Capacity: 3000, InFlight: 800, Frames: 4, Ending: 4 * pipeMax, Readers: 4, Stalled: stalled,
+		Absent: 30 * time.Second}
 }
 
 // relay brings the output of a simulated process to its readers by an outflow.Source, as relay in lockstep-job does.

@@ -38,7 +38,8 @@ func (b *bench) writer() []string {
 // follow is `lockstep run` of a command that writes sizes.output bytes. Its own output is discarded.
 func (d *daemon) follow() *exec.Cmd {
 	socket := persistence.SocketPath(d.runDir(), persistence.LuxiSocket)
-	return exec.CommandContext(d.bench.ctx, d.bench.program("lockstep"), append([]string{"--socket", socket, "run", "--"}, d.bench.writer()...)...)
+	args := append([]string{"--socket", socket, "run", "--"}, d.bench.writer()...)
+	return exec.CommandContext(d.bench.ctx, d.bench.program("lockstep"), args...)
 }
 
 // bareOutput is a pipe to cat with as many bytes.

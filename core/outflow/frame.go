@@ -60,7 +60,8 @@ func ReadFrame(r io.Reader, buffer []byte) (Frame, error) {
 	if _, err := io.ReadFull(r, header[1:]); err != nil {
 		return Frame{}, noEOF(err)
 	}
-	f := Frame{Stream: Stream(header[1]), At: Position{int64(binary.BigEndian.Uint64(header[2:])), int64(binary.BigEndian.Uint64(header[10:]))}}
+	at := Position{int64(binary.BigEndian.Uint64(header[2:])), int64(binary.BigEndian.Uint64(header[10:]))}
+	f := Frame{Stream: Stream(header[1]), At: at}
 	size := binary.BigEndian.Uint32(header[18:])
 	switch {
 	case f.At.Stdout < 0 || f.At.Stderr < 0 || f.Stream > Stderr:

@@ -23,27 +23,28 @@ type ReadKept func(part end.Kept, take func(output []byte) bool) (at int64)
 const (
 	// keptSilence is how long the daemon may send nothing of a part.
 	keptSilence = 30 * time.Second
-	// keptPatience is how long a reader tries to connect again to a daemon that has ended within a part.
+	// keptPatience is how long a reader tries to connect to a daemon that has ended.
 	keptPatience = time.Minute
 	keptPause    = 200 * time.Millisecond
-	// keptTries is how many connections in a row may end without a byte: the daemon keeps nothing for the job, or ends at that moment.
-	keptTries = 2
+	// keptTries is how many connections in a row may end without a byte and without an end: the daemon ends or starts at that moment, the
+	// master changes, or a file cannot be read.
+	keptTries = 50
 )
 
 // KeptOf reads the kept output of a job over the daemon's socket for output, where package end describes it. A daemon that ends
 // within a part interrupts the reading only.
 func KeptOf(ctx context.Context, daemon *client.Session, id int64) ReadKept {
 	path := filepath.Join(filepath.Dir(daemon.Path), persistence.OutputSocket)
+	connected := false // for any part
 	return func(part end.Kept, take func([]byte) bool) int64 {
 		waited, tries := time.Duration(0), 0
-		for connected := false; ; {
+		for {
 			began := part.From
 			c, err := end.Dial(ctx, path, end.Hello{Job: id, Kept: &part})
 			switch {
 			case err == nil:
 				connected = true
-				over := readPart(ctx, c, &part, take)
-				if over {
+				if readPart(ctx, c, &part, take) {
 					return part.From
 				}
 				if tries++; part.From > began {

@@ -32,7 +32,7 @@ type outputSocket struct {
 
 func newOutputSocket(t *testing.T, serve func(n int, c net.Conn, h end.Hello)) *outputSocket {
 	dir := t.TempDir()
-	s := &outputSocket{T: t, session: &client.Session{Path: filepath.Join(dir, "s"), After: time.After}}
+	s := &outputSocket{T: t, session: &client.Session{Path: filepath.Join(dir, "s"), After: soon}}
 	l, err := net.Listen("unix", filepath.Join(dir, persistence.OutputSocket))
 	require.NoError(t, err)
 	var serving sync.WaitGroup
@@ -63,6 +63,9 @@ func newOutputSocket(t *testing.T, serve func(n int, c net.Conn, h end.Hello)) *
 	})
 	return s
 }
+
+// soon is time.After, in less time.
+func soon(d time.Duration) <-chan time.Time { return time.After(d / 100) }
 
 func (s *outputSocket) asked() []end.Hello {
 	s.mu.Lock()
@@ -251,7 +254,7 @@ func TestTheFilesHaveWhatADeadProcessHadNotLogged(t *testing.T) {
 
 // A daemon of an earlier version has no socket for output.
 func TestWithoutTheSocketNothingIsKept(t *testing.T) {
-	s := showTo(t, &client.Session{Path: filepath.Join(t.TempDir(), "s"), After: time.After})
+	s := showTo(t, &client.Session{Path: filepath.Join(t.TempDir(), "s"), After: soon})
 	s.Show(lossyLog(eightLines, 1, 2))
 	require.EqualValues(t, "output is missing", s.Losses())
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/cmd/lockstep/internal/client"
-	"lockstep/core/opcode"
 )
 
 // encoded parses a file and returns its jobs as they are submitted, without reasons.
@@ -97,22 +96,6 @@ func TestMistakesHaveNoSecrets(t *testing.T) {
 	_, err := Parse("x.yaml", "/", []byte(`[{OP_ID: OP_RUN_COMMAND, argv: [a], secret_env: {A: [s3cret]}}]`))
 	require.ErrorContains(t, err, "1:49: Can't parse value for 'secret_env'")
 	require.NotContains(t, err.Error(), "s3cret")
-}
-
-// The place of an error of the daemon is that of the parameter, opcode or job that it names.
-func TestPlacesOfTheDaemonsErrors(t *testing.T) {
-	file, err := Parse("x.yaml", "/", []byte("jobs:\n- run: [a]\n- steps:\n  - run: [b]\n  - run: [c]\n    lock: l\n"))
-	require.NoError(t, err)
-	for text, want := range map[string]string{
-		"SubmitManyJobs: Can't parse value for 'locks': x, in opcode 2 of 2, in job 2 of 2": "6:11: e",
-		"SubmitManyJobs: Can't parse value for 'other': x, in opcode 1 of 2, in job 2 of 2": "4:5: e",
-		"SubmitManyJobs: x, in job 1 of 2":                                                  "2:3: e",
-		"LockstepSubmitJobs: job 2 of 2: the name is taken":                                 "3:3: e",
-		"the queue is drained": "e",
-		"x, in job 3 of 3":     "e",
-	} {
-		require.EqualError(t, file.Place(text, &opcode.Invalid{Text: "e"}), want, text)
-	}
 }
 
 func TestTheTemplateIsAFileOfJobs(t *testing.T) {

@@ -247,7 +247,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	var mistake *wire.RequestError
 	switch {
 	case errors.As(err, &mistake):
-		return placedError(name, file.Place(mistake.Text, err))
+		return fmt.Errorf("%s: %w", shownName(name), err)
 	case err != nil:
 		return err
 	}
