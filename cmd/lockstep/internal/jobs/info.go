@@ -26,9 +26,9 @@ reasons, result and last log lines, also of archived jobs. The values of secret
 parameters are not shown. ` + selection.ArgsHelp + `
 
 Exit code: 0; 1 if one of the jobs does not exist.
-With --json: a list of {"id", "name", "status", "result", "user", "priority",
-"archived", "received", "started", "ended", "opcodes": [{"summary", "status", "priority", "started",
-"executing", "ended", "parameters": object, "result": any,
+With --json: a list of {"id", "name", "status", "result", "user", "parent", "priority",
+"archived", "received", "started", "ended", "opcodes": [{"summary", "status", "priority",
+"started", "executing", "ended", "parameters": object, "result": any,
 "log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
 "started" is the time when the opcode began to wait for its locks, "executing" the
 time when it had them.`,
