@@ -204,8 +204,8 @@ func fetchList(ctx context.Context, daemon client.Querier, wanted answer.JobSele
 	jobs := make([]ListedJob, len(list.Jobs))
 	for i, job := range list.Jobs {
 		jobs[i] = ListedJob{ID: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User, Parent: job.Parent,
-			Priority: job.Priority, Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received), Started: client.Timestamp(job.Started),
-			Ended: client.Timestamp(job.Ended), Archived: job.Archived}
+			Priority: job.Priority, Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received),
+			Started: client.Timestamp(job.Started), Ended: client.Timestamp(job.Ended), Archived: job.Archived}
 	}
 	for _, wait := range list.Readers {
 		if i := slices.IndexFunc(jobs, func(j ListedJob) bool { return j.ID == wait.Job }); i >= 0 {
