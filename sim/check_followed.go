@@ -28,6 +28,8 @@ type (
 		process *process
 		bytes   int
 	}
+	// endOffered: the commands of a process have ended, and the process waits for its follower, who takes what the log lacks.
+	endOffered struct{ process *process }
 	// readerAttached: a process has taken a reader. readerDetached: it knows that the reader has gone. readerGivenUp: it waits for its
 	// follower no longer, and says so.
 	readerAttached struct {
@@ -107,6 +109,10 @@ func (c *checkFollowed) See(w *World, event any) error {
 			j.since = w.clock.Now()
 		}
 		j.offered += e.bytes
+	case endOffered:
+		if j := c.job(w, e.process); j.offered == 0 {
+			c.offering, j.offered, j.since = append(c.offering, j), 1, w.clock.Now()
+		}
 	case outputKept:
 		j := c.job(w, e.process)
 		j.offered, j.since = j.offered-e.bytes, w.clock.Now()

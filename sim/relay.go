@@ -259,6 +259,9 @@ func (r *relay) finish(logLacksOutput bool, then func()) {
 		return
 	}
 	r.final, r.awaits = then, logLacksOutput
+	if r.awaits && r.source.Expects() {
+		r.world().notify(endOffered{r.process})
+	}
 	r.goOn()
 }
 

@@ -99,7 +99,9 @@ func TestTheParentOfASubmittedJob(t *testing.T) {
 		content, err := os.ReadFile(d.path("lib", paths.RecordPath(child)))
 		require.NoError(t, err)
 		require.JSONEq(t, `{"parent": `+strconv.FormatInt(parent, 10)+`}`, string(content))
-		require.NoFileExists(t, d.path("lib", paths.RecordPath(parent)))
+		content, err = os.ReadFile(d.path("lib", paths.RecordPath(parent)))
+		require.NoError(t, err)
+		require.JSONEq(t, `{"followed": true}`, string(content), "it has no parent")
 	}
 	// The name of a lock file that no process has shows nothing.
 	c := d.clientCommand("run", "--detach", "--", "true")

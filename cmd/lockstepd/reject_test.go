@@ -19,8 +19,7 @@ func TestRejectEndsWhatACancelEnds(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
-	// Jobs wait for locks in their processes. When three have a process the next one is queued until it is paused.
-	c.call("LockstepSetSettings", nil, map[string]any{"order": "plain", "max_running_jobs": 3})
+	c.call("LockstepSetSettings", nil, map[string]any{"order": "plain"}) // jobs wait for locks in their processes
 	first, openFirst := d.gate("first")
 	between := c.submit(first, command("true"))
 	c.awaitOpStatus(between, 0, "running")
@@ -33,8 +32,8 @@ func TestRejectEndsWhatACancelEnds(t *testing.T) {
 	c.awaitOpStatus(runs, 0, "running")
 	locked := c.submit(command("true").with("locks", locks))
 	c.awaitStatus(locked, "waiting")
+	c.call("ReplaceFilter", nil, nil, 9, [][]any{{"jobid", []any{">", "id", locked}}}, "PAUSE", []any{})
 	queued := c.submit(command("true"))
-	c.pauseLate(queued)
 
 	var rule string // before those that pause
 	c.call("ReplaceFilter", &rule, nil, 0, []any{[]any{"opcode", []any{"=", "OP_ID", "OP_RUN_COMMAND"}}}, "REJECT", []any{})

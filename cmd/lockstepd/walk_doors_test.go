@@ -20,6 +20,7 @@ import (
 	"lockstep/core/lock"
 	"lockstep/edge/console"
 	"lockstep/edge/mond"
+	"lockstep/edge/outputs/end"
 	"lockstep/edge/rapi"
 	"lockstep/persistence"
 )
@@ -58,6 +59,7 @@ func (w *walk) doors() []door {
 	all = append(all, w.mondDoors()...)
 	all = append(all, w.nodeDoors()...)
 	all = append(all, w.confdDoors()...)
+	all = append(all, w.outputDoors()...)
 	all = append(all, w.frameDoors("LUXI", "ganeti-query", stranger, luxi.Methods())...)
 	return append(all, w.frameDoors("WConfD", "ganeti-wconfd", sameUser, slices.Concat(calls.Names(), lock.Functions(), []string{"echo"}))...)
 }
@@ -170,6 +172,20 @@ func (w *walk) confdDoors() []door {
 		return target{Network: "udp", Address: w.confd, Request: append([]byte("plj0"), bytes.Repeat([]byte("x"), size)...)}
 	}
 	return []door{{"ConfD", "a packet without a signature", stranger, packet(200), packet(60_000)}}
+}
+
+// outputDoors are what the socket for output has for a reader.
+func (w *walk) outputDoors() []door {
+	hello := func(text string, size int) target {
+		line := text + strings.Repeat(" ", size-len(text)-1) + "\n"
+		return target{Network: "unix", Address: w.path("run", "socket", persistence.OutputSocket), Request: []byte(line)}
+	}
+	kept := fmt.Sprintf(`{"job":%d,"kept":{"stream":0,"from":0,"to":%d}}`, w.kept, keptBytes)
+	waits := fmt.Sprintf(`{"job":%d,"follows":true}`, w.kept+1_000_000)
+	return []door{
+		{"output", "kept output", stranger, hello(kept, 100), hello(kept, end.HelloMax)},
+		{"output", "a reader that waits", stranger, hello(waits, 100), hello(waits, end.HelloMax)},
+	}
 }
 
 // requireAllListeners fails if the daemon listens where no door is.

@@ -50,6 +50,7 @@ type walk struct {
 	address, mond, nodes, confd string // of the listeners
 	cookie, rule                string
 	logged                      []int64 // jobs with a log of a megabyte
+	kept                        int64   // a job with keptBytes of kept output
 	attackers                   [2]*attacker
 	tolerance                   [2]int  // of delays, and of memory
 	atFirst                     int     // the daemon's memory before all attacks
@@ -108,6 +109,9 @@ func groupsOf(doors []door, n int) (groups [][]door) {
 	return groups
 }
 
+// keptBytes is the size of kept output, which no socket's buffer holds.
+const keptBytes = 20_000_000
+
 func newWalk(t *testing.T) *walk {
 	w := &walk{}
 	nodes := newClusterAt(t, loopback(t, 1), func(_ int, m *member) {
@@ -126,7 +130,8 @@ func newWalk(t *testing.T) *walk {
 	for range 20 {
 		w.logged = append(w.logged, c.submit(command("sh", "-c", "head -c 700000 /dev/zero | tr '\\0' x | fold -w 1000")))
 	}
-	for _, id := range w.logged {
+	w.kept = c.submit(command("head", "-c", strconv.Itoa(keptBytes), "/dev/zero").with("keep_output", true))
+	for _, id := range append(w.logged, w.kept) {
 		require.Equal(t, "success", c.await(id).Status)
 	}
 	c.call("ReplaceFilter", &w.rule, nil, 0, []any{[]any{"jobid", []any{">", "id", "watermark"}}}, "PAUSE", []any{})

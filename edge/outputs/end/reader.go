@@ -8,7 +8,7 @@ import (
 	"lockstep/core/outflow"
 )
 
-// Reader reads the output of a job. It is used by one goroutine; Close may be called from another, and ends a Next.
+// Reader reads the output of a job. It is used by one goroutine; the end of its connection ends a Next.
 type Reader struct {
 	outflow.Received
 	conn   *os.File
@@ -41,9 +41,6 @@ func (r *Reader) Next() (f outflow.Frame, gap outflow.Position, err error) {
 	gap, err = r.Take(f)
 	return f, gap, err
 }
-
-// Close ends the connection.
-func (r *Reader) Close() error { return r.conn.Close() }
 
 // Bytes reads all bytes of a connection on which hello was said, also those of the rest that comes in a file. It does not acknowledge.
 func Bytes(conn *os.File) io.Reader { return &stream{conn: conn} }
