@@ -3,7 +3,13 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,4 +101,40 @@ func TestClusterOutputAtAnotherNode(t *testing.T) {
 		require.True(t, bytes.Equal(wanted[part.From:], got), "%s: %d bytes", m.name, len(got))
 		require.Equal(t, outflow.Position{Stdout: size}, f.At)
 	}
+}
+
+// The master and the job's process die while a command runs. Who follows the job at another node has what was sent, is told that output
+// may be missing and how the job ended, and exits with 125.
+func TestClusterAFollowedJobWhoseNodeDies(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	master := c.master()
+	standby := c.others(master)[0]
+	const last = 300_000
+	stop := filepath.Join(c.shared, "stop")
+	defer func() { require.NoError(t, os.WriteFile(stop, nil, 0o600)) }()
+	script := fmt.Sprintf("seq %d; while [ ! -e %s ]; do sleep 0.02; done", last, stop)
+	run := standby.command(standby.lockstep(), "run", "--", "sh", "-c", script)
+	run.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+standby.path("run", "socket", "ganeti-query"))
+	var stderr bytes.Buffer
+	run.Stderr = &stderr
+	out, err := run.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, run.Start())
+	wanted := numbers(last)
+	got := make([]byte, len(wanted))
+	_, err = io.ReadFull(out, got)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(wanted, got))
+	process := master.processOf(1)
+	master.crash()
+	require.NoError(t, syscall.Kill(process, syscall.SIGKILL))
+	rest, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.Empty(t, rest)
+	var exit *exec.ExitError
+	require.ErrorAs(t, run.Wait(), &exit)
+	require.Equal(t, 125, exit.ExitCode(), stderr.String())
+	require.Contains(t, stderr.String(), "output may be missing")
+	t.Log(stderr.String())
 }
