@@ -81,7 +81,7 @@ func TestTop(t *testing.T) {
 	s := d.startTop()
 	s.shows("migrate", "running")
 	c.call("LockstepSubmitJobs", &ids, []any{command("reboot", "true", []string{"node/n1", "exclusive"}), command("failing", "exit 3")})
-	golden(t, "table", s.shows("1 waiting", "waits for node/n1, which job 1 has", "exit 3", "oldest wait: job 2"))
+	golden(t, "table", s.shows("1 waiting", "waits for node/n1, which job 1 has", "1 error", "– exit 3", "oldest wait: job 2"))
 
 	s.press("Enter")
 	s.shows("moved part 1")

@@ -25,6 +25,7 @@ type Stream struct {
 	// Pieces has what comes. The reader calls Taken after each one that is not Lost, and the job process is told then.
 	Pieces    <-chan Piece
 	taken     chan struct{}
+	closed    <-chan struct{} // nothing is read any more
 	cancel    context.CancelFunc
 	connected atomic.Bool
 }
@@ -39,7 +40,7 @@ type Piece struct {
 func OpenStream(ctx context.Context, daemon *client.Session, id int64, follows bool) *Stream {
 	ctx, cancel := context.WithCancel(ctx)
 	pieces := make(chan Piece)
-	s := &Stream{Pieces: pieces, taken: make(chan struct{}), cancel: cancel}
+	s := &Stream{Pieces: pieces, taken: make(chan struct{}), closed: ctx.Done(), cancel: cancel}
 	path := filepath.Join(filepath.Dir(daemon.Path), persistence.OutputSocket)
 	hello := end.Hello{Job: id, Follows: follows}
 	conn, err := end.Dial(ctx, path, hello)
@@ -49,14 +50,14 @@ func OpenStream(ctx context.Context, daemon *client.Session, id int64, follows b
 			if err == nil && s.read(ctx, conn, &hello.At, pieces) {
 				return
 			}
-			s.connected.Store(false)
+			s.connected.Store(follows && s.connected.Load()) // a follower is expected back
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(streamPause):
 			}
 			conn, err = end.Dial(ctx, path, hello)
-			s.connected.Store(err == nil)
+			s.connected.Store(err == nil || follows && s.connected.Load())
 		}
 	}()
 	return s
@@ -92,11 +93,16 @@ func (s *Stream) read(ctx context.Context, c *os.File, at *outflow.Position, pie
 	}
 }
 
-// Connected reports whether the daemon has the connection, or a process has taken it.
+// Connected reports whether the daemon has the connection, or a process has taken it; of a follower, whether that was so once.
 func (s *Stream) Connected() bool { return s.connected.Load() }
 
 // Taken says that the last piece was written.
-func (s *Stream) Taken() { s.taken <- struct{}{} }
+func (s *Stream) Taken() {
+	select {
+	case s.taken <- struct{}{}:
+	case <-s.closed:
+	}
+}
 
 // Close ends the reading.
 func (s *Stream) Close() { s.cancel() }

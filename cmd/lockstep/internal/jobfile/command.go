@@ -22,7 +22,8 @@ func JobFields() []Field {
 		{"name", "the name of the job. Later jobs of the file, and commands of lockstep, may refer to it"},
 		{"after",
 			"the jobs that must have ended before: names of earlier jobs of the file, ids or names of existing jobs, one or a list. " +
-				"NAME:success,error names the statuses with which it may end, and so does {job: NAME, status: [success, error]}; " +
+				"\"NAME:success,error\", in quotes in a list, names the statuses with which it may end, and so does " +
+				"{job: NAME, status: [success, error]}; " +
 				"without them it must succeed"},
 		{"run", "the command, if the job has one step; see below"},
 		{"steps", "a list of commands, each with the keys below, and of opcodes, each with OP_ID and its parameters"},

@@ -49,7 +49,7 @@ A job of a file is a command, or several steps:
       run: [make, all]
       lock: [source, cache:shared]
       timeout: 2h
-    - after: [build, 12, other:success,error]
+    - after: [build, 12, "other:success,error"]
       steps:
         - {run: 'make test | tee log', shell: true, env: {LANG: C}}
         - {OP_ID: OP_TEST_DELAY, duration: 2s}
