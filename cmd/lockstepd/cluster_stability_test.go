@@ -56,11 +56,7 @@ func TestClusterIsStableUnderLoad(t *testing.T) {
 	l.awaitEnds()
 	l.check()
 	require.Equal(t, master, c.master())
-	elected := 0
-	for _, m := range c.nodes {
-		elected += strings.Count(m.logged(), "this node is the master")
-	}
-	require.Equal(t, 1, elected, "elections")
+	require.Equal(t, 1, c.elections(), "elections")
 	for id, status := range l.accepted {
 		require.Equal(t, "success", status, "job %d", id)
 	}
@@ -96,4 +92,12 @@ func writeAndSync(name string) error {
 		return fmt.Errorf("sync: %w", err)
 	}
 	return nil
+}
+
+// elections counts how often a node became the master, by the logs of the daemons.
+func (c *cluster) elections() (elected int) {
+	for _, m := range c.nodes {
+		elected += strings.Count(m.logged(), "this node is the master")
+	}
+	return elected
 }
