@@ -208,12 +208,15 @@ func (d *delivery) restOfLog(v view, entries []LogEntry) {
 	var log job.OutputAccount
 	for _, e := range entries {
 		at := bytesOf(log.Delivered.Plus(log.Missing))
-		log.Add(e.Type, e.Payload)
-		if name, output, ok := job.DecodeOutput(e.Type, e.Payload); ok && len(output) > 0 {
+		typ, payload := job.FromMessage(e.Type, e.Payload)
+		log.Add(typ, payload)
+		if name, output, ok := job.DecodeOutput(typ, payload); ok && len(output) > 0 {
 			d.rest(v, outflow.Frame{At: at, Stream: streamOf(name), Output: output})
 		}
 	}
 	d.rest(v, outflow.Frame{At: bytesOf(log.Delivered.Plus(log.Missing))})
+	// After a failover the log may be shorter than what the former master has shown of it, so its last entries have known serials.
+	d.account.Uncertain = d.account.Uncertain || log.Uncertain
 	if slices.ContainsFunc(entries, func(e LogEntry) bool { return typeOf(e) == job.LogCut }) {
 		d.afterCut(v)
 	}

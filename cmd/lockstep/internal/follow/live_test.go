@@ -120,6 +120,19 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 	require.Contains(t, l.err.String(), "missing in all: 8 of 40 bytes of standard output.")
 }
 
+// After a failover the log is shorter than what the former master has shown of it. That its end is unknown is told all the same.
+func TestALogThatIsShorterAfterAFailover(t *testing.T) {
+	l := newLiveJob(t, true)
+	l.Start()
+	require.False(t, l.piece(outflow.Frame{Output: []byte("all of it\n")}))
+	require.False(t, l.Piece(Piece{Lost: true}))
+	require.True(t, l.Change(Change{Status: "error", Final: true}))
+	l.ShowRest([]LogEntry{{Serial: 1, Type: job.LogMessage, Payload: json.RawMessage(`"[output-cut] null"`)}})
+	l.shown.Finish()
+	require.Equal(t, "all of it\n", l.out.String())
+	require.EqualValues(t, "output may be missing", l.Losses())
+}
+
 // What a slow writer has not written does not count as silence of the process.
 func TestTheEndIsAwaitedAnewAfterEachPiece(t *testing.T) {
 	l := newLiveJob(t, true)
