@@ -62,7 +62,7 @@ func TestConfdByDefault(t *testing.T) {
 	key, err := os.ReadFile(d.path("lib", "hmac.key"))
 	require.NoError(t, err)
 	require.Len(t, key, confd.KeySize)
-	if strings.Contains(d.logged(), "their default address cannot be used") {
+	if strings.Contains(d.logged(), "its default address cannot be used") {
 		t.Skipf("NOT RUN: another program has %s", address)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

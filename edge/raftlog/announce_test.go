@@ -15,6 +15,9 @@ import (
 	"lockstep/sim/longtest"
 )
 
+// lasting makes a leader lead until it ends: on a busy machine nodes are silent for longer than the times of other tests.
+func (c *cluster) lasting() { c.timing = raftlog.Timing{} }
+
 // threeNodes starts a leader and two voters that have its log.
 func (c *cluster) threeNodes(t testing.TB) (leader *recorder, others []*recorder) {
 	leader = c.startSole(t)
@@ -70,6 +73,7 @@ func TestUrgentEntriesAreKnownBeforeTheLeaderAppliesThem(t *testing.T) {
 	longtest.Skip(t)
 	c := newCluster(t)
 	c.urgent = isUrgent
+	c.lasting()
 	leader, others := c.threeNodes(t)
 	committed := func(r *recorder) uint64 { _, index := r.log.State(); return index }
 	unknown := make(chan string, 1000)
@@ -104,6 +108,7 @@ func TestUrgencyAppendsNothing(t *testing.T) {
 	longtest.Skip(t)
 	c := newCluster(t)
 	c.urgent = isUrgent
+	c.lasting()
 	leader, others := c.threeNodes(t)
 	committed := func(want uint64) func() bool {
 		return func() bool {
@@ -142,6 +147,7 @@ func TestALeaderIsClosedWhileItTellsOfACommit(t *testing.T) {
 	longtest.Skip(t)
 	c := newCluster(t)
 	c.urgent = isUrgent
+	c.lasting()
 	leader, _ := c.threeNodes(t)
 	for i := range uint64(100) {
 		leader.log.Propose(10+i, fmt.Append(nil, "u", i))

@@ -14,6 +14,7 @@ func TestEntriesThatArriveTogetherShareAnAppend(t *testing.T) {
 	longtest.Skip(t)
 	const proposed = 2000
 	c := newCluster(t)
+	c.lasting()
 	leader, others := c.threeNodes(t)
 	type counts struct{ entries, appends uint64 }
 	written := func(r *recorder) (n counts) { n.entries, n.appends = r.log.Written(); return n }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,8 +58,9 @@ func TestARequestThatWaitsGivesWay(t *testing.T) {
 	}
 	requireEnded := func(c net.Conn) {
 		t.Helper()
-		_, err := io.Copy(io.Discard, c)
-		require.NoError(t, err)
+		if _, err := io.Copy(io.Discard, c); err != nil {
+			require.ErrorIs(t, err, syscall.ECONNRESET) // it ends before its request is read
+		}
 		<-closed
 	}
 

@@ -28,6 +28,9 @@ type Config struct {
 	Apply func(index uint64, entry []byte) error
 }
 
+// leads is how long the nodes may be silent before they elect another leader.
+const leads = 2 * time.Second
+
 // Node is one node of the group, in which all members have a vote.
 type Node struct {
 	raft *raft.Raft
@@ -47,6 +50,8 @@ func Open(c Config) (*Node, error) {
 	conf.BatchApplyCh = true
 	conf.SnapshotThreshold = math.MaxUint64 // a snapshot would only slow it down
 	conf.NoLegacyTelemetry = true
+	// A measurement needs one leader from begin to end, also beside other work.
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = leads, leads, leads
 	conf.Logger = hclog.NewNullLogger()
 	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:  c.Streams,
