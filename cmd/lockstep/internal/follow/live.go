@@ -171,9 +171,9 @@ func (l *Live) TimeIsUp() (done bool) {
 }
 
 // Finish shows the rest of a stream that has not brought its end, from the log of the job, and then the end of the job.
-func (l *Live) Finish(ctx context.Context, f *Follower) error {
+func (l *Live) Finish(log func() ([]LogEntry, error)) error {
 	if l.streamed && !l.complete {
-		entries, err := f.Log(ctx)
+		entries, err := log()
 		if err != nil {
 			return err
 		}
@@ -216,5 +216,5 @@ func (l *Live) Follow(ctx context.Context, f *Follower, showing sync.Locker) (st
 	}
 	showing.Lock()
 	defer showing.Unlock()
-	return l.last.Status, l.Finish(ctx, f)
+	return l.last.Status, l.Finish(func() ([]LogEntry, error) { return f.Log(ctx) })
 }

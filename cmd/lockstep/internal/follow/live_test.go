@@ -73,7 +73,7 @@ func TestAFollowerWaitsForItsStreamWhenTheLogHasLostOutput(t *testing.T) {
 	require.Equal(t, all, l.out.String())
 	require.False(t, l.Change(ended), "the end of the stream is to come")
 	require.True(t, l.piece(outflow.Frame{At: at(len(all))}))
-	require.NoError(t, l.Finish(t.Context(), nil))
+	require.NoError(t, l.Finish(nil))
 	require.Empty(t, l.Losses())
 }
 
@@ -289,7 +289,7 @@ func TestTheEndOfAJobIsShownAfterItsOutput(t *testing.T) {
 	require.False(t, l.Change(ended))
 	require.False(t, l.piece(outflow.Frame{At: at(4), Output: []byte("two\n")}))
 	require.True(t, l.piece(outflow.Frame{At: at(8)}))
-	require.NoError(t, l.Finish(t.Context(), nil))
+	require.NoError(t, l.Finish(nil))
 	require.Equal(t, []string{"one\ntwo\n"}, order.before)
 }
 

@@ -16,7 +16,6 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobs"
 	"lockstep/core/wire"
-	"lockstep/edge/outputs/end"
 )
 
 // submitGrace bounds the wait of an interrupted submission for its answer: with the job's id the
@@ -116,10 +115,14 @@ func (r *foregroundRun) isAwaited() bool { return !r.detached && !r.unheard && !
 // follow follows the job to its end and returns the error that carries its exit code; nil: 0. An interrupt may end it while the job
 // continues.
 func (r *foregroundRun) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.makeInterruptible(ctx)
 	r.line = term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.globals.JSON}
 	defer r.line.Clear()
 	r.Views = follow.ViewsOf(ctx, r.globals, r.daemon, r.streams, r.id)
-	r.SetKept(r.interruptible(ctx, follow.KeptOf(ctx, r.daemon, r.id)))
+	r.Events.Out = r.streams.Out
+	r.SetKept(r.keptInterruptible(ctx, follow.KeptOf(ctx, r.daemon, r.id), cancel))
 	if r.JSON {
 		r.Events.Submitted(r.daemon.Whose)
 	}
@@ -128,7 +131,11 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.daemon.Await(ctx, []int64{r.id}); err != nil {
+	await := func(ctx context.Context) error { return r.daemon.Await(ctx, []int64{r.id}) }
+	switch err := r.during(ctx, await); {
+	case r.left != nil:
+		return r.left
+	case err != nil:
 		return fmt.Errorf("job %d continues, but cannot be followed: %w", r.id, err)
 	}
 	f := &follow.Follower{Session: r.daemon, ID: r.id}
@@ -140,8 +147,6 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 		live.Start()
 	}
 	defer live.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // of the questions why it waits
 	for done := false; !done; {
 		select {
 		case p := <-live.Pieces():
@@ -171,24 +176,18 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 			return r.left
 		}
 	}
-	if err := live.Finish(ctx, f); err != nil {
-		return fmt.Errorf("job %d has ended, but its log is unknown: %w", r.id, err)
-	}
-	return r.finish(ctx, f)
-}
-
-// interruptible reads kept output, which may take long, until an interrupt ends this command.
-func (r *foregroundRun) interruptible(ctx context.Context, read follow.ReadKept) follow.ReadKept {
-	return func(part end.Kept, take func([]byte) bool) int64 {
-		return read(part, func(output []byte) bool {
-			select {
-			case signal := <-r.interrupts:
-				r.left = r.interrupted(ctx, signal)
-			default:
-			}
-			return r.left == nil && take(output)
+	err := live.Finish(func() (entries []follow.LogEntry, err error) {
+		return entries, r.during(ctx, func(ctx context.Context) (err error) {
+			entries, err = f.Log(ctx)
+			return err
 		})
+	})
+	if err != nil {
+		err = fmt.Errorf("job %d has ended, but its log is unknown: %w", r.id, err)
+	} else {
+		err = r.finish(ctx, f)
 	}
+	return cmp.Or(r.left, err)
 }
 
 // ShowPiece is part of follow.LiveView.
@@ -224,7 +223,11 @@ func (r *foregroundRun) makeRoom() {
 
 // finish reports the end of the job and returns its exit code as an error; nil: 0.
 func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
-	end, err := f.Ending(ctx)
+	var end follow.Ending
+	err := r.during(ctx, func(ctx context.Context) (err error) {
+		end, err = f.Ending(ctx)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("job %d has ended, but its result is unknown: %w", r.id, err)
 	}
@@ -269,10 +272,18 @@ func exitWith(code int, err error) error {
 func (r *foregroundRun) interrupted(ctx context.Context, signal os.Signal) error {
 	r.makeRoom()
 	r.last = follow.Change{} // show the status again
+	return r.ask(ctx, signal)
+}
+
+// ask is interrupted, without a change of standard output.
+func (r *foregroundRun) ask(ctx context.Context, signal os.Signal) error {
 	if signal != os.Interrupt || !r.streams.InTerminal || !r.streams.ErrTerminal {
 		return r.detach(signal)
 	}
 	fmt.Fprintf(r.streams.Err, "\njob %d: (d)etach, (c)ancel, (Enter) keep following? ", r.id)
+	if r.left != nil {
+		return r.left
+	}
 	select {
 	case <-r.interrupts:
 		fmt.Fprintln(r.streams.Err)
