@@ -1,23 +1,30 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"lockstep/core/outflow"
 	"lockstep/core/wire"
+	"lockstep/edge/outputs/end"
+	"lockstep/persistence"
 )
 
-// fakeDaemon listens on a socket and passes each request to the script.
+// fakeDaemon listens on a socket and passes each request to the script. At its socket for output no job has a process, and nothing is kept.
 type fakeDaemon struct {
 	path     string
 	requests chan *exchange
 
 	lock     sync.Mutex
 	listener net.Listener
+	outputs  net.Listener
 	conns    []net.Conn
 	serving  sync.WaitGroup
 	stopped  chan struct{} // closed while down
@@ -43,36 +50,63 @@ func newFakeDaemon(t *testing.T, path string) *fakeDaemon {
 }
 
 func (d *fakeDaemon) up() error {
-	listener, err := net.Listen("unix", d.path)
+	outputs, err := net.Listen("unix", filepath.Join(filepath.Dir(d.path), persistence.OutputSocket))
 	if err != nil {
 		return err
 	}
+	listener, err := net.Listen("unix", d.path)
+	if err != nil {
+		return errors.Join(err, outputs.Close())
+	}
 	d.lock.Lock()
 	defer d.lock.Unlock()
-	d.listener = listener
+	d.listener, d.outputs = listener, outputs
 	d.stopped = make(chan struct{})
 	stopped := d.stopped
-	d.serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			d.lock.Lock()
-			down := d.listener != listener
-			if down {
-				conn.Close()
-			} else {
-				d.conns = append(d.conns, conn)
-			}
-			d.lock.Unlock()
-			if down {
-				return
-			}
-			d.serving.Go(func() { d.serve(conn, stopped) })
-		}
-	})
+	d.serving.Go(func() { d.accept(listener, stopped, func(conn net.Conn) { d.serve(conn, stopped) }) })
+	d.serving.Go(func() { d.accept(outputs, stopped, serveOutput) })
 	return nil
+}
+
+// accept serves the connections of a listener until it is closed.
+func (d *fakeDaemon) accept(listener net.Listener, stopped chan struct{}, serve func(net.Conn)) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		d.lock.Lock()
+		down := d.stopped != stopped || d.listener == nil
+		if down {
+			conn.Close()
+		} else {
+			d.conns = append(d.conns, conn)
+		}
+		d.lock.Unlock()
+		if down {
+			return
+		}
+		d.serving.Go(func() { serve(conn) })
+	}
+}
+
+// serveOutput tells who asks for kept output that there is none, and lets other readers wait for the process of the job.
+func serveOutput(conn net.Conn) {
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	line, err := reader.ReadBytes('\n')
+	var hello end.Hello
+	if err != nil || json.Unmarshal(line, &hello) != nil {
+		return
+	}
+	if hello.Kept != nil {
+		f := outflow.Frame{At: outflow.Position{Stdout: hello.Kept.From}}
+		if hello.Kept.Stream == outflow.Stderr {
+			f.At = outflow.Position{Stderr: hello.Kept.From}
+		}
+		_, _ = conn.Write(f.AppendHeader(nil))
+	}
+	_, _ = reader.ReadByte() // until the reader or the daemon has ended
 }
 
 // down returns when no request is served. It may be called again while down.
@@ -80,6 +114,7 @@ func (d *fakeDaemon) down() {
 	d.lock.Lock()
 	if d.listener != nil {
 		d.listener.Close()
+		d.outputs.Close()
 		close(d.stopped)
 		d.listener = nil
 	}

@@ -3,6 +3,7 @@ package follow
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/outflow"
+	"lockstep/core/wire"
 	"lockstep/edge/outputs/end"
 	"lockstep/persistence"
 )
@@ -32,10 +34,10 @@ const (
 )
 
 // KeptOf reads the kept output of a job over the daemon's socket for output, where package end describes it. A daemon that ends
-// within a part interrupts the reading only.
+// or starts interrupts the reading only.
 func KeptOf(ctx context.Context, daemon *client.Session, id int64) ReadKept {
 	path := filepath.Join(filepath.Dir(daemon.Path), persistence.OutputSocket)
-	connected := false // for any part
+	known := false // the daemon has that socket, while it runs
 	return func(part end.Kept, take func([]byte) bool) int64 {
 		waited, tries := time.Duration(0), 0
 		for {
@@ -43,15 +45,18 @@ func KeptOf(ctx context.Context, daemon *client.Session, id int64) ReadKept {
 			c, err := end.Dial(ctx, path, end.Hello{Job: id, Kept: &part})
 			switch {
 			case err == nil:
-				connected = true
+				known = true
 				if readPart(ctx, c, &part, take) {
 					return part.From
 				}
 				if tries++; part.From > began {
 					waited, tries = 0, 0
 				}
-			case !connected && errors.Is(err, unix.ENOENT): // a daemon of an earlier version
-				return part.From
+			case !known && errors.Is(err, unix.ENOENT):
+				var runs bool
+				if runs, known = servesOutput(ctx, daemon); runs && !known {
+					return part.From
+				}
 			}
 			if waited += keptPause; ctx.Err() != nil || waited > keptPatience || tries >= keptTries {
 				return part.From
@@ -63,6 +68,18 @@ func KeptOf(ctx context.Context, daemon *client.Session, id int64) ReadKept {
 			}
 		}
 	}
+}
+
+// servesOutput asks whether a daemon runs, and whether it has a socket for output: one of an earlier version has none, nor the settings
+// for output. That the socket is not there says nothing: it is away for a moment while a daemon starts or ends.
+func servesOutput(ctx context.Context, daemon *client.Session) (runs, serves bool) {
+	other := daemon.Other() // the session may wait for an answer
+	defer other.Close()
+	var settings map[string]json.RawMessage
+	err := other.Call(ctx, "LockstepGetSettings", []any{}, &settings)
+	var unknown *wire.RequestError
+	_, serves = settings["keep_output"]
+	return err == nil || errors.As(err, &unknown), serves
 }
 
 // readPart reads a part over one connection, and moves the part's beginning on. It reports whether there is no more of it; not if the

@@ -18,6 +18,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/outflow"
 	"lockstep/core/rawjson"
+	"lockstep/core/wire"
 	"lockstep/edge/outputs/end"
 	"lockstep/persistence"
 )
@@ -31,7 +32,10 @@ type outputSocket struct {
 }
 
 func newOutputSocket(t *testing.T, serve func(n int, c net.Conn, h end.Hello)) *outputSocket {
-	dir := t.TempDir()
+	return newOutputSocketIn(t, t.TempDir(), serve)
+}
+
+func newOutputSocketIn(t *testing.T, dir string, serve func(n int, c net.Conn, h end.Hello)) *outputSocket {
 	s := &outputSocket{T: t, session: &client.Session{Path: filepath.Join(dir, "s"), After: soon}}
 	l, err := net.Listen("unix", filepath.Join(dir, persistence.OutputSocket))
 	require.NoError(t, err)
@@ -252,11 +256,61 @@ func TestTheFilesHaveWhatADeadProcessHadNotLogged(t *testing.T) {
 	}
 }
 
+// serveSettings is a daemon's socket for calls, which answers each with a payload.
+func serveSettings(t *testing.T, path string, payload []byte) {
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := wire.NewReader(c, wire.MaxFrame).ReadFrame(); err == nil {
+				_ = wire.WriteFrame(c, payload)
+			}
+			_ = c.Close()
+		}
+	}()
+}
+
 // A daemon of an earlier version has no socket for output.
 func TestWithoutTheSocketNothingIsKept(t *testing.T) {
-	s := showTo(t, &client.Session{Path: filepath.Join(t.TempDir(), "s"), After: soon})
+	earlier, err := wire.EncodeResult(map[string]int{"log_limit": 1000000})
+	require.NoError(t, err)
+	for _, payload := range [][]byte{earlier, wire.EncodeParseError("unknown")} {
+		session := &client.Session{Path: filepath.Join(t.TempDir(), "s"), After: func(time.Duration) <-chan time.Time {
+			t.Error("it is not asked again")
+			return soon(0)
+		}}
+		serveSettings(t, session.Path, payload)
+		s := showTo(t, session)
+		s.Show(lossyLog(eightLines, 1, 2))
+		require.EqualValues(t, "output is missing", s.Losses())
+	}
+}
+
+// The daemon starts: its sockets come one after the other.
+func TestKeptOutputIsAskedForWhileADaemonStarts(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	settings, err := wire.EncodeResult(map[string]bool{"keep_output": false})
+	require.NoError(t, err)
+	dir, pauses := t.TempDir(), 0
+	session := &client.Session{Path: filepath.Join(dir, "s")}
+	session.After = func(d time.Duration) <-chan time.Time {
+		switch pauses++; pauses {
+		case 2:
+			serveSettings(t, session.Path, settings)
+		case 4:
+			newOutputSocketIn(t, dir, func(_ int, c net.Conn, h end.Hello) { sendKept(c, *h.Kept, all, 100) })
+		}
+		return soon(d)
+	}
+	s := showTo(t, session)
 	s.Show(lossyLog(eightLines, 1, 2))
-	require.EqualValues(t, "output is missing", s.Losses())
+	require.Equal(t, all, s.out.String())
+	require.Equal(t, 4, pauses)
 }
 
 // Messages have no place in the output.
