@@ -26,12 +26,14 @@ type LiveView interface {
 	StreamBegins(at outflow.Position)
 	ShowPiece(p Piece)
 	ShowRest(entries []LogEntry)
+	// Keeps reports whether the kept files have all output that the log has lost, as entries of it say.
+	Keeps(entries []LogEntry) bool
 }
 
 // Live brings together the changes of a job and the Stream of its output, for a view. It has no goroutine: the owner passes on what comes
 // of Changes, Pieces and Timer until one of them is done, and calls Finish then.
 //
-// A log that has lost output is held back for a while until the Stream begins, which may have that output.
+// A log that has lost output is held back for a while until the Stream begins, which may have that output, unless the files have it.
 type Live struct {
 	View LiveView
 	// Follows: this client has submitted the job, so that its commands wait for it. The stream is opened at once, otherwise when the job runs.
@@ -47,6 +49,8 @@ type Live struct {
 	gaveUp   bool    // changes are not held any more
 	last     Change  // the latest one that was shown
 	ended    bool    // the job has; the end of the stream is awaited
+	lacks    bool    // the log has lost output
+	cut      bool    // the process of the job has died
 	timer    <-chan time.Time
 }
 
@@ -89,8 +93,10 @@ func (l *Live) Change(c Change) (done bool) {
 	if c.Status == client.StatusRunning || c.Status == client.StatusCanceling {
 		l.Start()
 	}
+	lacks := has(c.Entries, job.LogMissing)
+	l.lacks, l.cut = l.lacks || lacks, l.cut || has(c.Entries, job.LogCut)
 	mayComeYet := l.Follows || !client.Final(c.Status)
-	if mayComeYet && !l.streamed && !l.gaveUp && l.stream != nil && l.stream.Connected() && lacksOutput(c.Entries) {
+	if lacks && mayComeYet && !l.streamed && !l.gaveUp && l.stream != nil && l.stream.Connected() && !l.View.Keeps(c.Entries) {
 		l.held, l.timer = &c, l.After(l.patience())
 		return false
 	}
@@ -104,8 +110,8 @@ func (l *Live) patience() time.Duration {
 	return readerPatience
 }
 
-func lacksOutput(entries []LogEntry) bool {
-	return slices.ContainsFunc(entries, func(e LogEntry) bool { return typeOf(e) == job.LogMissing })
+func has(entries []LogEntry, typ string) bool {
+	return slices.ContainsFunc(entries, func(e LogEntry) bool { return typeOf(e) == typ })
 }
 
 // typeOf is the type of a log entry outside Ganeti's form.
@@ -124,12 +130,16 @@ func (l *Live) show(c Change) (done bool) {
 	if !l.ended {
 		return false
 	}
-	if l.stream == nil || l.broken || !l.streamed {
+	if l.stream == nil || !l.streamed || l.broken && !l.isAwaited() {
 		return true
 	}
 	l.timer = l.After(followerPatience)
 	return false
 }
+
+// isAwaited reports whether the process of the job waits for this client, which has lost its connection, until all output is taken: at its
+// end it does so if the log lacks some.
+func (l *Live) isAwaited() bool { return l.Follows && l.lacks && !l.cut }
 
 // release shows what was held.
 func (l *Live) release() (done bool) {
@@ -141,7 +151,7 @@ func (l *Live) release() (done bool) {
 // Piece takes the next piece of the stream.
 func (l *Live) Piece(p Piece) (done bool) {
 	if l.broken = p.Lost; p.Lost {
-		return l.ended
+		return l.ended && !l.isAwaited()
 	}
 	if !l.streamed {
 		l.streamed = true

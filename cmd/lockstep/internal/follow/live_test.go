@@ -25,8 +25,17 @@ type liveJob struct {
 
 func (l *liveJob) ShowChange(c Change) { l.Show(c.Entries) }
 
-func newLiveJob(t *testing.T, follows bool) *liveJob {
-	d := newOutputSocket(t, func(_ int, c net.Conn, h end.Hello) { sendKept(c, *h.Kept, "", 1) })
+func newLiveJob(t *testing.T, follows bool) *liveJob { return newKeptJob(t, follows, "") }
+
+// newKeptJob is a liveJob whose files have some of standard output.
+func newKeptJob(t *testing.T, follows bool, kept string) *liveJob {
+	d := newOutputSocket(t, func(_ int, c net.Conn, h end.Hello) {
+		if h.Kept.Stream == outflow.Stderr {
+			sendKept(c, *h.Kept, "", 1)
+			return
+		}
+		sendKept(c, *h.Kept, kept, 1)
+	})
 	l := &liveJob{shown: showTo(t, d.session), pieces: make(chan Piece)}
 	stream := &Stream{Pieces: l.pieces, taken: make(chan struct{}, 1), cancel: func() {}}
 	stream.connected.Store(true)
@@ -75,6 +84,56 @@ func TestAFollowerWaitsForItsStreamWhenTheLogHasLostOutput(t *testing.T) {
 	require.True(t, l.piece(outflow.Frame{At: at(len(all))}))
 	require.NoError(t, l.Finish(nil))
 	require.Empty(t, l.Losses())
+}
+
+// The setting keep_output keeps the output of a job, whose process then takes no follower: the files are asked before the log is held.
+func TestALogWhoseOutputIsKeptIsNotHeld(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	l := newKeptJob(t, true, all)
+	l.Start()
+	require.False(t, l.Change(running(lossyLog(eightLines, 1, 2))))
+	require.Empty(t, l.timers)
+	require.Equal(t, all, l.out.String())
+	require.True(t, l.Change(ended))
+	require.Empty(t, l.Losses())
+
+	l = newKeptJob(t, true, all[:27]) // up to output_limit
+	l.Start()
+	require.False(t, l.Change(running(lossyLog(eightLines, 1, 2))))
+	require.Len(t, l.timers, 1)
+}
+
+// The follower of a job of a cluster loses its connection at the end of the job, whose process waits for it: it comes back.
+func TestAFollowerComesBackAfterTheEndOfTheJob(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	for _, lostFirst := range []bool{true, false} {
+		l := newLiveJob(t, true)
+		l.Start()
+		require.False(t, l.piece(outflow.Frame{Output: []byte(all[:20])}))
+		require.False(t, l.Change(running(lossyLog(eightLines, 1, 2))))
+		if lostFirst {
+			require.False(t, l.Piece(Piece{Lost: true}))
+			require.False(t, l.Change(ended), "the process waits for the follower")
+		} else {
+			require.False(t, l.Change(ended))
+			require.False(t, l.Piece(Piece{Lost: true}), "the process waits for the follower")
+		}
+		require.NotNil(t, l.Timer())
+		require.False(t, l.piece(outflow.Frame{At: at(20), Output: []byte(all[20:])}))
+		require.True(t, l.piece(outflow.Frame{At: at(len(all))}))
+		require.NoError(t, l.Finish(nil))
+		require.Equal(t, all, l.out.String())
+		require.Empty(t, l.Losses())
+	}
+}
+
+// A process that lacks no output in its log waits for nobody.
+func TestAFollowerThatLosesItsConnectionAtTheEndHasTheRestInTheLog(t *testing.T) {
+	l := newLiveJob(t, true)
+	l.Start()
+	require.False(t, l.piece(outflow.Frame{Output: []byte("one\n")}))
+	require.False(t, l.Piece(Piece{Lost: true}))
+	require.True(t, l.Change(ended))
 }
 
 // Without a stream the log is shown after a while, and is not held again.

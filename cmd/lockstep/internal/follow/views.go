@@ -5,7 +5,9 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/job"
 	"lockstep/core/outflow"
+	"lockstep/edge/outputs/end"
 )
 
 // Views show the output of one job in one of two forms: as events, or as text.
@@ -25,6 +27,33 @@ func ViewsOf(ctx context.Context, globals *cli.Globals, daemon *client.Session, 
 
 // SetKept sets how kept output is read.
 func (v *Views) SetKept(kept ReadKept) { v.Events.Kept, v.Lines.Kept = kept, kept }
+
+// Keeps is part of LiveView. Of each stream the files have the beginning, so that the last lost byte stands for all. Messages are nowhere
+// else than in the log.
+func (v *Views) Keeps(entries []LogEntry) bool {
+	var lost job.Output // up to these places
+	for _, e := range entries {
+		typ, payload := job.FromMessage(e.Type, e.Payload)
+		if typ != job.LogMissing {
+			continue
+		}
+		note, known := decodeMissing(payload)
+		if !known {
+			return false
+		}
+		for _, s := range []outflow.Stream{outflow.Stdout, outflow.Stderr} {
+			if amountIn(&note.Missing, s).Bytes > 0 {
+				*amountIn(&lost, s) = *amountIn(&note.Written, s)
+			}
+		}
+	}
+	return v.keepsByte(outflow.Stdout, lost.Stdout.Bytes-1) && v.keepsByte(outflow.Stderr, lost.Stderr.Bytes-1)
+}
+
+// keepsByte reports whether the files have the byte at a place; of none, with a negative place, they have it.
+func (v *Views) keepsByte(s outflow.Stream, at int64) bool {
+	return at < 0 || v.Lines.Kept(end.Kept{Stream: s, From: at, To: at + 1}, func([]byte) bool { return true }) > at
+}
 
 // Show shows log entries, and what is missing before them.
 func (v *Views) Show(entries []LogEntry) {
