@@ -13,8 +13,8 @@ import (
 )
 
 // relayAfter is how much output a job has before its process takes readers, in bytes. Less is in the log, from which readers get it, so
-// that a job with little output costs nothing. If the log lacks some of it, because it is many short lines or the log is small, finish
-// takes the follower.
+// that a job with little output costs nothing. If the log lacks some of it, because it is many short lines or the log is small, logLacks
+// takes them.
 const relayAfter = 48 << 10
 
 // relay brings the output of the job to its readers, by an outflow.Source. It has goroutines of its own: one takes readers from the
@@ -52,7 +52,7 @@ func newRelay(path string, job int64, source *outflow.Source, changed func(time.
 func (r *relay) write(stream outflow.Stream, output []byte) {
 	r.mu.Lock()
 	r.written += int64(len(output))
-	if r.stop == nil && r.written > relayAfter {
+	if r.written > relayAfter {
 		r.take()
 	}
 	for len(output) > 0 {
@@ -72,8 +72,18 @@ func (r *relay) write(stream outflow.Stream, output []byte) {
 	r.mu.Unlock()
 }
 
-// take begins to take readers.
+// logLacks says that the log has lost output, for which readers must come here.
+func (r *relay) logLacks() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.take()
+}
+
+// take begins to take readers, unless it has.
 func (r *relay) take() {
+	if r.stop != nil {
+		return
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	r.source.Open(time.Now())
@@ -204,7 +214,7 @@ func (r *relay) ending(ends bool) {
 // the follower that has not come yet it waits, if the log lacks output.
 func (r *relay) finish(logLacksOutput bool) {
 	r.mu.Lock()
-	if r.stop == nil && logLacksOutput && r.source.Expects() {
+	if logLacksOutput && r.source.Expects() {
 		r.take()
 	}
 	if r.stop == nil {

@@ -216,3 +216,22 @@ func TestAJobWithLittleOutputTakesNoReader(t *testing.T) {
 	default:
 	}
 }
+
+// Little output of which the log has lost some: who reads it gets all.
+func TestReadersComeWhenTheLogLacksOutput(t *testing.T) {
+	b := newRelayed(t, false)
+	b.write(outflow.Stdout, []byte("first "))
+	b.logLacks()
+	begun := make(chan struct{}, 2)
+	var got bytes.Buffer
+	ended := b.read(end.Hello{Job: 7}, func(f outflow.Frame) {
+		got.Write(f.Output)
+		begun <- struct{}{}
+	})
+	<-begun
+	b.logLacks()
+	b.write(outflow.Stderr, []byte("last"))
+	b.finish(true)
+	require.True(t, (<-ended).Ended)
+	require.Equal(t, "first last", got.String())
+}

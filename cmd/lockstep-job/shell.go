@@ -120,6 +120,9 @@ func (s *shell) perform(a jobproc.Actions) *jobproc.End {
 		if a.Write == nil {
 			return a.End
 		}
+		if s.process.LogLacksOutput() { // before the file tells readers of the log
+			s.relay.logLacks()
+		}
 		// What must not happen before the file has its content comes from Written, as the next actions.
 		err := s.write(*a.Write)
 		a = s.process.Written(time.Now(), err)

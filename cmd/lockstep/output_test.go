@@ -3,14 +3,17 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -226,6 +229,38 @@ func TestOutputThatCannotBeWrittenHasAnExitCode(t *testing.T) {
 		run(out, subcommand, "--json", "2", "3")
 	}
 	run(out, "log", "--follow", "2", "3")
+}
+
+// A command writes little, in so many lines that a small log loses some: its process has them, and a watch gets them.
+func TestAWatchGetsWhatASmallLogHasLost(t *testing.T) {
+	socket := realDaemon(t)
+	t.Chdir(t.TempDir())
+	require.Zero(t, runProgram(t, socket, "config", "set", "log_limit=64kB").code)
+	const lines = 10_000 // of 2 bytes
+	for _, pipe := range []string{"written", "seen"} {
+		require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	}
+	script := fmt.Sprintf("yes | head -n %d; : > written; : < seen", lines)
+	require.Zero(t, runProgram(t, socket, "run", "--detach", "--", "sh", "-c", script).code)
+	_, err := os.ReadFile("written")
+	require.NoError(t, err)
+	watch := exec.Command(program(t, "lockstep"), "log", "--follow", "1")
+	watch.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+socket)
+	var said bytes.Buffer
+	watch.Stderr = &said
+	out, err := watch.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, watch.Start())
+	late := time.AfterFunc(realPatience, func() { _ = watch.Process.Kill() })
+	defer late.Stop()
+	got := make([]byte, 2*lines)
+	n, _ := io.ReadFull(out, got)
+	require.NoError(t, os.WriteFile("seen", nil, 0o600))
+	rest, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.NoError(t, watch.Wait(), "%s", said.String())
+	require.Equal(t, strings.Repeat("y\n", lines), string(got[:n])+string(rest))
+	require.Equal(t, follow.ExitIncomplete, runProgram(t, socket, "log", "1").code, "the log is small")
 }
 
 // bounded is a writer with room for so many bytes.

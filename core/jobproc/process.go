@@ -114,7 +114,7 @@ func (p *Process) Locks() []lock.Item { return p.locks.held }
 func (p *Process) AcceptsOutput() bool { return !p.writes.writing || p.stage == abandoning }
 
 // LogLacksOutput reports whether the log of an opcode has lost output.
-func (p *Process) LogLacksOutput() bool { return p.machine.lacksOutput }
+func (p *Process) LogLacksOutput() bool { return p.machine.lacksOutput || p.machine.log.dropped }
 
 // IsResting reports whether the job file has the current state and no event is held.
 func (p *Process) IsResting() bool {

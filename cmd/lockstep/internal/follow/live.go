@@ -95,8 +95,7 @@ func (l *Live) Change(c Change) (done bool) {
 	}
 	lacks := has(c.Entries, job.LogMissing)
 	l.lacks, l.cut = l.lacks || lacks, l.cut || has(c.Entries, job.LogCut)
-	mayComeYet := l.Follows || !client.Final(c.Status)
-	if lacks && mayComeYet && !l.streamed && !l.gaveUp && l.stream != nil && l.stream.Connected() && !l.View.Keeps(c.Entries) {
+	if lacks && !l.streamed && !l.gaveUp && l.stream != nil && l.stream.Connected() && !l.View.Keeps(c.Entries) {
 		l.held, l.timer = &c, l.After(l.patience())
 		return false
 	}

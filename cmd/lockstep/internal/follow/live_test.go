@@ -86,6 +86,20 @@ func TestAFollowerWaitsForItsStreamWhenTheLogHasLostOutput(t *testing.T) {
 	require.Empty(t, l.Losses())
 }
 
+// A reader has come to the process of a job before its end: what the log has lost is on its way.
+func TestAReaderWaitsForItsStreamAtTheEndOfAJob(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	l := newLiveJob(t, false)
+	require.False(t, l.Change(running(nil)))
+	require.False(t, l.Change(Change{Status: "success", Entries: lossyLog(eightLines, 1, 2)}))
+	require.Empty(t, l.out.String())
+	require.False(t, l.piece(outflow.Frame{Output: []byte(all)}))
+	require.False(t, l.piece(outflow.Frame{At: at(len(all))}))
+	require.Equal(t, all, l.out.String())
+	require.True(t, l.Change(ended))
+	require.Empty(t, l.Losses())
+}
+
 // The setting keep_output keeps the output of a job, whose process then takes no follower: the files are asked before the log is held.
 func TestALogWhoseOutputIsKeptIsNotHeld(t *testing.T) {
 	all := strings.Join(eightLines, "")
