@@ -110,6 +110,9 @@ func prefixed(streams cli.Streams, id int64) cli.Streams {
 	return streams
 }
 
+// lineMax bounds a line of the output of several jobs, in bytes: a longer one, or one without an end, becomes several.
+const lineMax = 64 << 10
+
 // prefixWriter writes whole lines, each with a prefix.
 type prefixWriter struct {
 	to     io.Writer
@@ -121,7 +124,10 @@ func (w *prefixWriter) Write(data []byte) (int, error) {
 	w.line = append(w.line, data...)
 	for {
 		line, rest, whole := bytes.Cut(w.line, []byte("\n"))
-		if !whole {
+		switch {
+		case len(line) > lineMax:
+			line, rest = w.line[:lineMax], w.line[lineMax:]
+		case !whole:
 			return len(data), nil
 		}
 		if _, err := fmt.Fprintf(w.to, "%s%s\n", w.prefix, line); err != nil {
