@@ -256,8 +256,8 @@ func TestTheFilesHaveWhatADeadProcessHadNotLogged(t *testing.T) {
 	}
 }
 
-// serveSettings is a daemon's socket for calls, which answers each with a payload.
-func serveSettings(t *testing.T, path string, payload []byte) {
+// serveAnswer is a daemon's socket for calls, which answers the first one of each connection with a payload.
+func serveAnswer(t *testing.T, path string, payload []byte) {
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
@@ -284,7 +284,7 @@ func TestWithoutTheSocketNothingIsKept(t *testing.T) {
 			t.Error("it is not asked again")
 			return soon(0)
 		}}
-		serveSettings(t, session.Path, payload)
+		serveAnswer(t, session.Path, payload)
 		s := showTo(t, session)
 		s.Show(lossyLog(eightLines, 1, 2))
 		require.EqualValues(t, "output is missing", s.Losses())
@@ -301,7 +301,7 @@ func TestKeptOutputIsAskedForWhileADaemonStarts(t *testing.T) {
 	session.After = func(d time.Duration) <-chan time.Time {
 		switch pauses++; pauses {
 		case 2:
-			serveSettings(t, session.Path, settings)
+			serveAnswer(t, session.Path, settings)
 		case 4:
 			newOutputSocketIn(t, dir, func(_ int, c net.Conn, h end.Hello) { sendKept(c, *h.Kept, all, 100) })
 		}

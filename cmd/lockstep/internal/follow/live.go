@@ -170,8 +170,13 @@ func (l *Live) Piece(p Piece) (done bool) {
 	return false
 }
 
-// TimeIsUp ends a wait.
+// TimeIsUp ends a wait, unless what it was for has come in the meantime.
 func (l *Live) TimeIsUp() (done bool) {
+	select {
+	case p := <-l.Pieces():
+		return l.Piece(p)
+	default:
+	}
 	l.gaveUp = true
 	if l.held != nil {
 		return l.release()
@@ -210,6 +215,8 @@ func (l *Live) Follow(ctx context.Context, f *Follower, showing sync.Locker) (st
 		case <-l.Timer():
 			showing.Lock()
 			done = l.TimeIsUp()
+		case <-ctx.Done(): // the updates may not be read now
+			return "", context.Cause(ctx)
 		case u, open := <-l.Changes(updates):
 			if !open || u.Err != nil {
 				return "", cmp.Or(u.Err, ctx.Err())

@@ -1,9 +1,12 @@
 package follow
 
 import (
+	"context"
 	"encoding/json"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/outflow"
+	"lockstep/core/wire"
 	"lockstep/edge/outputs/end"
 )
 
@@ -246,6 +250,96 @@ func TestAStreamConnectsAgainAtItsPlace(t *testing.T) {
 	require.Len(t, got, 4)
 	require.True(t, got[1].Lost)
 	require.Equal(t, at(3), got[2].At)
+}
+
+// While a follower whose daemon has ended connects again, the stream is expected, so that the log is held; another reader goes on.
+func TestAFollowerIsExpectedBack(t *testing.T) {
+	end1 := make(chan struct{})
+	d := newOutputSocket(t, func(n int, c net.Conn, _ end.Hello) {
+		if n == 0 {
+			<-end1
+			return
+		}
+		_, _ = c.Read(make([]byte, 1))
+	})
+	s := OpenStream(t.Context(), d.session, 12, true)
+	defer s.Close()
+	require.True(t, s.Connected())
+	close(end1)
+	for len(d.asked()) < 2 {
+		require.True(t, s.Connected())
+		runtime.Gosched()
+	}
+
+	d = newOutputSocket(t, func(int, net.Conn, end.Hello) {})
+	other := OpenStream(t.Context(), d.session, 12, false)
+	defer other.Close()
+	for other.Connected() {
+		runtime.Gosched()
+	}
+}
+
+// A reader that is interrupted while it writes a piece says that it has written it when nobody reads any more.
+func TestAPieceIsTakenAfterTheEndOfTheReading(t *testing.T) {
+	ended := make(chan struct{})
+	d := newOutputSocket(t, func(_ int, c net.Conn, h end.Hello) {
+		sendFrame(c, outflow.Frame{At: h.At, Output: []byte("abc")})
+		_, _ = c.Read(make([]byte, 1))
+		close(ended)
+	})
+	s := OpenStream(t.Context(), d.session, 12, true)
+	require.False(t, (<-s.Pieces).Lost)
+	s.Close()
+	<-ended
+	taken := make(chan struct{})
+	go func() {
+		s.Taken()
+		close(taken)
+	}()
+	select {
+	case <-taken:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for ever")
+	}
+}
+
+// A piece that comes with the end of the wait for it is shown.
+func TestAPieceComesWithTheEndOfTheWaitForIt(t *testing.T) {
+	all := strings.Join(eightLines, "")
+	l := newLiveJob(t, true)
+	l.Start()
+	require.False(t, l.Change(running(lossyLog(eightLines, 1, 2))))
+	pieces := make(chan Piece, 1)
+	l.stream.Pieces = pieces
+	pieces <- Piece{Frame: outflow.Frame{Output: []byte(all)}}
+	require.False(t, l.TimeIsUp())
+	require.Equal(t, all, l.out.String())
+	require.Empty(t, l.Losses())
+}
+
+// Follow ends while it holds a log.
+func TestFollowEndsWithItsContext(t *testing.T) {
+	d := newOutputSocket(t, func(_ int, c net.Conn, h end.Hello) {
+		if h.Kept != nil {
+			sendKept(c, *h.Kept, "", 1)
+			return
+		}
+		_, _ = c.Read(make([]byte, 1))
+	})
+	var entries [][]any
+	for _, e := range lossyLog(eightLines, 1, 2) {
+		entries = append(entries, []any{e.Serial, []int{7, 0}, e.Type, e.Payload})
+	}
+	payload, err := wire.EncodeResult([]any{[]any{"running", []string{"running"}}, entries})
+	require.NoError(t, err)
+	serveAnswer(t, d.session.Path, payload)
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &Live{View: &liveJob{shown: showTo(t, d.session)}, After: func(time.Duration) <-chan time.Time {
+		cancel()
+		return nil
+	}, Open: func() *Stream { return OpenStream(ctx, d.session, 12, false) }}
+	_, err = l.Follow(ctx, &Follower{Session: d.session, ID: 12}, &sync.Mutex{})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // command is what a command has written, by stream, with its log and its stream as a reader may find them.
