@@ -134,7 +134,9 @@ func TestAFullDiskIsSaid(t *testing.T) {
 		c.call("LockstepStatus", &status)
 		return len(status.CannotWrite) > 0 && status.CannotWrite[0].Job == id
 	}, patience, 20*time.Millisecond)
-	require.Equal(t, 2, strings.Count(d.logged(), "job process cannot write its job file"), "one line for each daemon")
+	said := func() int { return strings.Count(d.logged(), "job process cannot write its job file") }
+	require.Eventually(t, func() bool { return said() >= 2 }, patience, 20*time.Millisecond)
+	require.Equal(t, 2, said(), "one line for each daemon")
 
 	require.NoError(t, os.Remove(ballast))
 	require.Equal(t, "success", c.await(id).Status)
