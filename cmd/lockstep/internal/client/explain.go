@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,6 +51,10 @@ or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 "systemctl --user start lockstepd" or "lockstepd" starts it. Or name a socket with --socket
 PATH or $LOCKSTEP_SOCKET.`, path)
 	}
+	if none.Path == SystemSocket && unitInstalled(unitDirs()) {
+		hint = `"systemctl start lockstepd" starts the system's daemon; "journalctl -u lockstepd" says why
+it has ended. To use another daemon, name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
+	}
 	if passedOver(none.Path) {
 		hint += "\n" + LocalSocket + " was ignored: it belongs to another user."
 	}
@@ -66,6 +71,19 @@ To use another daemon, name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 		return fmt.Sprintf("no daemon answers: no process listens on %s.\n%s", none.Path, hint)
 	}
 	return fmt.Sprintf("no daemon answers at %s: %v.\n%s", none.Path, none.Err, hint)
+}
+
+// unitDirs are the directories with systemd's units of the machine and of its packages.
+func unitDirs() []string {
+	return []string{"/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+}
+
+// unitInstalled reports whether systemd can start the system's daemon.
+func unitInstalled(dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "lockstepd.service"))
+		return err == nil
+	})
 }
 
 // ownDaemon returns the socket that the daemon of this user would have, if it was looked for

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -28,6 +29,36 @@ func suggestFlag(command *cobra.Command, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w\n\nDid you mean this?\n  --%s", err, strings.Join(similar, "\n  --"))
+}
+
+// helpWidth is how many columns a help text has.
+const helpWidth = 80
+
+// flow makes the lines of each paragraph of a command's description equally long. Indented lines are tables, and stay.
+func flow(long string) string {
+	var lines, paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			for _, line := range strings.Split(text.WrapSoft(strings.Join(paragraph, " "), helpWidth), "\n") {
+				lines = append(lines, strings.TrimRight(line, " ")) // WrapSoft fills them
+			}
+		}
+		paragraph = nil
+	}
+	for _, line := range strings.Split(long, "\n") {
+		switch {
+		case line == "" || strings.HasPrefix(line, " "):
+			end()
+			lines = append(lines, line)
+		default:
+			if strings.HasPrefix(line, "Exit code") || strings.HasPrefix(line, "With --json") {
+				end()
+			}
+			paragraph = append(paragraph, line)
+		}
+	}
+	end()
+	return strings.Join(lines, "\n")
 }
 
 // newHelpCommand returns the help command, with an error for an unknown topic.

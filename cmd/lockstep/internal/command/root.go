@@ -170,18 +170,19 @@ status of its command.`,
 	completion.Flag(root, "daemon",
 		cobra.FixedCompletions([]string{string(client.Users), string(client.Systems)}, cobra.ShellCompDirectiveNoFileComp))
 	completion.Flag(root, "color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
-	completeNoFiles(root)
+	prepare(root)
 	return root
 }
 
 // takeFiles are the commands with arguments that are files or commands.
 var takeFiles = []string{"lockstep run", "lockstep submit", "lockstep opcode check"}
 
-// completeNoFiles turns off the completion of names of files, where arguments are none.
-func completeNoFiles(command *cobra.Command) {
+// prepare makes the paragraphs of the help flow, and turns off the completion of names of files where arguments are none.
+func prepare(command *cobra.Command) {
+	command.Long = flow(command.Long)
 	if command.HasSubCommands() {
 		for _, child := range command.Commands() {
-			completeNoFiles(child)
+			prepare(child)
 		}
 		return
 	}

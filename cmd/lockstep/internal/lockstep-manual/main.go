@@ -98,9 +98,10 @@ func commandPages(dir string, day time.Time) error {
 // headerDate is the date in the first line of a page, which has no day.
 var headerDate = regexp.MustCompile(`(?m)^(\.TH "[^"]*" "1") "[^"]*"`)
 
-// tidy corrects what mandoc objects to: a date without day, and tabs before the texts of flags.
+// tidy corrects what mandoc objects to, a date without day and tabs before the texts of flags, and removes the values of switches.
 func tidy(page string, day time.Time) string {
 	page = headerDate.ReplaceAllString(page, `${1} "`+day.UTC().Format("2006-01-02")+`"`)
+	page = strings.ReplaceAll(page, "[=false]", "")
 	return strings.ReplaceAll(page, "\n\t", "\n")
 }
 

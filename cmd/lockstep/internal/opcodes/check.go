@@ -1,8 +1,11 @@
 package opcodes
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,27 +14,38 @@ import (
 	"lockstep/cmd/internal/opcodefiles"
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/datadir"
 )
 
 func newCheckCommand(globals *cli.Globals) *cobra.Command {
-	return &cobra.Command{
-		Use:   "check DIR|FILE...",
+	dataDir := ""
+	command := &cobra.Command{
+		Use:   "check [DIR|FILE]...",
 		Short: "Check files that declare opcodes",
 		Long: `Check files that declare opcodes, as the daemon does when it reads them, and print a
 line "FILE:LINE: FIELD: MESSAGE" for each mistake. No daemon is needed.
 
 A directory stands for its files *.yaml, as for the daemon. All named files are
-checked together: a name must not be declared twice.
+checked together: a name must not be declared twice. Without an argument those of
+opcodes.d in the daemon's data directory are checked.
 
 Exit code: 0 if there are no mistakes, 1 otherwise.
 With --json: {"opcodes": number, "mistakes": [string]}`,
-		Example: `  lockstep opcode check /var/lib/lockstep/opcodes.d
+		Example: `  lockstep opcode check
   lockstep opcode check drain.yaml`,
-		Args: cli.WantArgs(1, -1, "name the directory, opcodes.d in the daemon's data directory, or files"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return runCheck(globals, args)
+			if len(args) > 0 {
+				return runCheck(globals, args)
+			}
+			dir := filepath.Join(datadir.Choose(dataDir), "opcodes.d")
+			if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("there is no directory %s; name files, a directory or --data-dir", dir)
+			}
+			return runCheck(globals, []string{dir})
 		},
 	}
+	command.Flags().StringVar(&dataDir, "data-dir", "", datadir.Help)
+	return command
 }
 
 func runCheck(globals *cli.Globals, args []string) error {

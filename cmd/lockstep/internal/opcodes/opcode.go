@@ -35,7 +35,7 @@ Others can be declared in files of the daemon's directory opcodes.d:
 "lockstep opcode reload" and on SIGHUP; "list" and "show" print its catalogue.`,
 		Example: `  lockstep opcode list
   lockstep opcode show OP_RUN_COMMAND
-  lockstep opcode check /var/lib/lockstep/opcodes.d`,
+  lockstep opcode check`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.Usagef("opcode list, show, check or reload, not %q", args[0])

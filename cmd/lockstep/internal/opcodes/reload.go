@@ -27,7 +27,7 @@ node that is master then, so the files should be the same on all nodes.
 Exit code: 0; 1 after a mistake, or if a node does not answer.
 With --json: {"declared": number, "nodes": [{"node": string, "declared": number,
 "error": string}]}; "nodes" only in a cluster, "error" only after a mistake`,
-		Example: `  lockstep opcode check /var/lib/lockstep/opcodes.d && lockstep opcode reload`,
+		Example: `  lockstep opcode check && lockstep opcode reload`,
 		Args:    cli.WantArgs(0, 0, "opcode reload takes no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runReload(command.Context(), globals)

@@ -51,13 +51,14 @@ const ChangeHelp = `Jobs are given by id or by name, or selected with flags. A n
 exactly one job that the command can change; otherwise nothing is changed.
 ` + Help + `
 
-Before more than one job is changed, the command prints their number and asks.
-Without a terminal it needs --yes. It changes exactly the jobs that it has counted.`
+Before several jobs that flags select are changed, the command prints their number
+and asks. Without a terminal it needs --yes. It changes exactly the jobs that it has
+counted.`
 
 // Register adds the flags to a command that changes the jobs of a scope.
 func (f *ChangeFlags) Register(globals *cli.Globals, command *cobra.Command, scope Scope) {
 	f.Flags.Register(globals, command)
-	command.Flags().BoolVarP(&f.Yes, "yes", "y", false, "do not ask before several jobs are changed")
+	command.Flags().BoolVarP(&f.Yes, "yes", "y", false, "do not ask before several selected jobs are changed")
 	command.ValidArgsFunction = completion.Jobs(globals, scope.statuses()...)
 }
 
@@ -69,8 +70,8 @@ func (f *ChangeFlags) CheckGiven(args []string) error {
 	return nil
 }
 
-// Jobs returns the ids of the jobs to change. Before more than one is changed, the user must agree, unless --yes is given. doing is the
-// verb of the question, such as "cancel". No job is an empty list.
+// Jobs returns the ids of the jobs to change. If flags select and more than one is changed, the user must agree, unless
+// --yes is given. doing is the verb of the question, such as "cancel". No job is an empty list.
 func (f *ChangeFlags) Jobs(
 	ctx context.Context, globals *cli.Globals, daemon client.Querier,
 	args []string, scope Scope, doing string,
@@ -101,7 +102,7 @@ func (f *ChangeFlags) Jobs(
 			}
 		}
 	}
-	if len(ids) > 1 && !f.Yes {
+	if f.Given() && len(ids) > 1 && !f.Yes {
 		return ids, confirm(globals, doing, ids)
 	}
 	return ids, nil

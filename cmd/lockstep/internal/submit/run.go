@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
@@ -166,6 +167,9 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		return err
 	}
 	globals.SayWhose(daemon)
+	if !opts.Stdin && !opts.Quiet && hasInput(globals.Streams) {
+		fmt.Fprintln(globals.Streams.Err, "lockstep: the command does not get this standard input; --stdin passes it on")
+	}
 	if !opts.Detach {
 		return a.follow(ctx)
 	}
@@ -287,6 +291,27 @@ func workingDirectory(flag string) (string, error) {
 		return "", cli.Usagef("--cwd: %s is not a directory", directory)
 	}
 	return directory, nil
+}
+
+// hasInput reports whether standard input is a pipe or a file that has something to read now.
+func hasInput(streams cli.Streams) bool {
+	file, ok := streams.In.(*os.File)
+	if !ok || streams.InTerminal {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	if info.Mode().IsRegular() {
+		at, err := file.Seek(0, io.SeekCurrent)
+		return err == nil && at < info.Size()
+	}
+	n := 0
+	if info.Mode()&os.ModeNamedPipe != 0 {
+		n, err = unix.IoctlGetInt(int(file.Fd()), unix.TIOCINQ)
+	}
+	return err == nil && n > 0
 }
 
 func readStdin(streams cli.Streams) (string, error) {

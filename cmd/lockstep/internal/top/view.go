@@ -165,12 +165,16 @@ func (m *model) elapsed(j *answer.ListedJob) string {
 	return term.Span(m.now().Sub(j.Received.Time).Truncate(time.Second))
 }
 
-// textLines are the lines of a text that fit: the end of a job's log, the beginning of others.
+// textLines are the lines of a text that fit: the title of a job and the end of its log, the beginning of others.
 func (m *model) textLines(room int) []string {
 	room = max(room, 1)
 	if m.page == pageJob {
 		end := max(min(len(m.text)-m.scroll, len(m.text)), min(room, len(m.text)))
-		return m.text[max(0, end-room):end]
+		begin := max(0, end-room)
+		if begin == 0 || room == 1 {
+			return m.text[begin:end]
+		}
+		return append([]string{m.text[0]}, m.text[begin+1:end]...)
 	}
 	begin := min(m.scroll, max(0, len(m.text)-room))
 	return m.text[begin:min(len(m.text), begin+room)]

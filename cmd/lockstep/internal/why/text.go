@@ -11,6 +11,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/answer"
+	"lockstep/core/filter"
 	"lockstep/core/why"
 )
 
@@ -129,8 +130,6 @@ func (w jobWhy) hints() []hint {
 		switch reason.Kind {
 		case answer.WhyFilter, answer.WhyFilterLimit:
 			add("show the rule and its author", "filter info %s", term.Visible(reason.UUID))
-		case answer.WhyHold:
-			add("let it go on", "release %d", w.ID)
 		case answer.WhyRateLimit:
 			add("start it before others of the kind", "priority high %d", w.ID)
 		case answer.WhySlots:
@@ -156,6 +155,15 @@ func (w jobWhy) hints() []hint {
 		add("give it up", "cancel %d", w.ID)
 	case client.StatusError:
 		add("show its failure", "info %d", w.ID)
+	}
+	// What lets a paused job go on is the last line.
+	for _, reason := range w.Reasons {
+		switch {
+		case reason.Kind == answer.WhyFilter && reason.Action == filter.Pause.String():
+			add("delete the rule, and let all its jobs go on", "filter delete %s", term.Visible(reason.UUID))
+		case reason.Kind == answer.WhyHold:
+			add("let it go on", "release %d", w.ID)
+		}
 	}
 	return all
 }
