@@ -1,10 +1,13 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
@@ -57,7 +60,7 @@ func (s jobState) String() string {
 	return fmt.Sprintf("it has not ended, it is %s", s.status)
 }
 
-// forAll sends the order for one job after the other and prints each result. A refusal or an
+// forAll sends the orders and prints the results in the order of the jobs. A refusal or an
 // error of the daemon concerns one job; a lost daemon ends the loop.
 func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *selection.ChangeFlags, args []string) error {
 	daemon := globals.Connect()
@@ -72,11 +75,17 @@ func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *
 	answers := []Answer{}
 	var stopped error
 	failed := false
+	line := term.StatusLine{Out: globals.Streams.Err, On: globals.Streams.ErrTerminal && !globals.JSON}
+	next, end := a.send(ctx, daemon, ids)
+	defer end()
 	for _, id := range ids {
-		answer, err := a.forOne(ctx, globals, daemon, id)
+		line.Set(fmt.Sprintf("%s job %d…", a.doing, id))
+		answer, err := next()
+		line.Clear()
 		if err != nil {
-			stopped = err
-			break
+			stopped = cmp.Or(stopped, err)
+			end()
+			continue // orders that were under way have answers
 		}
 		answers = append(answers, answer)
 		failed = failed || !answer.Done
@@ -99,11 +108,54 @@ func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *
 	return stopped
 }
 
+// sentAtOnce bounds the orders that are under way at once. Their changes share syncs of the daemon.
+const sentAtOnce = 16
+
+// send sends the orders for the jobs, over several connections if there are many. next returns the answers in the order of the jobs; after
+// end no further order is sent; those that were not have an error.
+func (a perJobAction) send(ctx context.Context, daemon *client.Session, ids []int64) (next func() (Answer, error), end func()) {
+	type result struct {
+		answer Answer
+		err    error
+	}
+	var ended atomic.Bool
+	connections := max(1, min(sentAtOnce, len(ids)/sentAtOnce))
+	results := make([]chan result, len(ids))
+	for i := range results {
+		results[i] = make(chan result, 1)
+	}
+	var sending sync.WaitGroup
+	for first := range connections {
+		session := daemon
+		if first > 0 {
+			session = daemon.Other()
+		}
+		sending.Go(func() {
+			for i := first; i < len(ids); i += connections {
+				r := result{err: context.Canceled}
+				if !ended.Load() {
+					if r.answer, r.err = a.forOne(ctx, session, ids[i]); r.err != nil {
+						ended.Store(true)
+					}
+				}
+				results[i] <- r
+			}
+			if session != daemon {
+				session.Close()
+			}
+		})
+	}
+	taken := 0
+	next = func() (Answer, error) {
+		r := <-results[taken]
+		taken++
+		return r.answer, r.err
+	}
+	return next, func() { ended.Store(true); sending.Wait() }
+}
+
 // forOne sends the order for one job; after a refusal it queries the job's state for a better text. The error is that of the connection.
-func (a perJobAction) forOne(ctx context.Context, globals *cli.Globals, daemon *client.Session, id int64) (Answer, error) {
-	line := term.StatusLine{Out: globals.Streams.Err, On: globals.Streams.ErrTerminal && !globals.JSON}
-	line.Set(fmt.Sprintf("%s job %d…", a.doing, id))
-	defer line.Clear()
+func (a perJobAction) forOne(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
 	answer, err := a.call(ctx, daemon, id)
 	var failed *wire.Error
 	if errors.As(err, &failed) {
