@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -32,19 +35,45 @@ func ParseYAML(data []byte) (documents []Node, mistakes []error) {
 			return documents, converter.mistakes
 		}
 		if err != nil {
-			return documents, append(converter.mistakes, yamlSyntaxError(err))
+			return documents, append(converter.mistakes, yamlSyntaxError(data, err))
 		}
 		documents = append(documents, converter.convert(document.Content[0], 0))
 	}
 }
 
-// yamlSyntaxError moves the line from the text of an error, "yaml: line 3: ...", to its position.
-func yamlSyntaxError(err error) error {
+// yamlSyntaxError moves the line from the text of an error, "yaml: line 3: ...", to its position. The parser names no line for a mistake of
+// the first line, an alias without its anchor, and characters that no text has.
+func yamlSyntaxError(data []byte, err error) error {
 	result := &Error{Text: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if _, scanErr := fmt.Sscanf(result.Text, "line %d:", &result.At.Line); scanErr == nil {
 		_, result.Text, _ = strings.Cut(result.Text, ": ")
+		return result
+	}
+	result.At = Position{Line: 1}
+	var anchor string
+	switch _, scanErr := fmt.Sscanf(result.Text, "unknown anchor '%s", &anchor); {
+	case scanErr == nil:
+		alias := regexp.MustCompile(`(?:^|[\s\[{,:-])\*` + regexp.QuoteMeta(strings.TrimSuffix(anchor, "'")) + `(?:[\s\]},]|$)`)
+		if found := alias.FindIndex(data); found != nil {
+			result.At = positionIn(data, found[0]+bytes.IndexByte(data[found[0]:], '*'))
+		}
+	case strings.Contains(result.Text, "control characters"), strings.Contains(result.Text, "UTF-8"):
+		if at := bytes.IndexFunc(data, notOfText); at >= 0 {
+			result.At = positionIn(data, at)
+		}
 	}
 	return result
+}
+
+// notOfText reports whether a YAML text cannot have a character; utf8.RuneError is what is not UTF-8.
+func notOfText(char rune) bool {
+	return char == utf8.RuneError || unicode.IsControl(char) && !strings.ContainsRune("\t\n\r\u0085", char)
+}
+
+// positionIn is the position of the character at an offset.
+func positionIn(data []byte, offset int) Position {
+	before := data[:offset]
+	return Position{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1}
 }
 
 // yamlConverter turns YAML values into JSON values.

@@ -36,3 +36,19 @@ func TestAllMistakesOfYAMLAreListed(t *testing.T) {
 	}, texts)
 	require.Len(t, documents, 2)
 }
+
+// A mistake has a line also where the parser names none.
+func TestAMistakeOfSyntaxHasItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: b: c":                            "1: mapping values are not allowed in this context",
+		`"abc`:                               "1: found unexpected end of stream",
+		"a: &x-y 1\nb: x*x\nc: [*x-y, *x]\n": "3:11: unknown anchor 'x' referenced",
+		"é: *x":                              "1:4: unknown anchor 'x' referenced",
+		"a: b\nc: d\x01\n":                   "2:5: control characters are not allowed",
+		"a: b\nc: \xff\n":                    "2:4: invalid leading UTF-8 octet",
+	} {
+		_, mistakes := ParseYAML([]byte(text))
+		require.Len(t, mistakes, 1, text)
+		require.Equal(t, want, mistakes[0].Error(), text)
+	}
+}
