@@ -1,6 +1,9 @@
 package jobs
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // tree returns the jobs with those that a job has submitted below that job, otherwise in their order. A job whose parent is not among them
 // has no depth.
@@ -30,10 +33,16 @@ func tree(jobs []ListedJob) []ListedJob {
 	return arranged
 }
 
+// treeDepthMax is the depth of the deepest job whose text begins further to the right than its parent's.
+const treeDepthMax = 10
+
 // treeMark begins the text of a job that is below others.
 func treeMark(depth int) string {
 	if depth == 0 {
 		return ""
+	}
+	if depth > treeDepthMax {
+		return strings.Repeat("  ", treeDepthMax-1) + fmt.Sprintf("└ (%d) ", depth)
 	}
 	return strings.Repeat("  ", depth-1) + "└ "
 }

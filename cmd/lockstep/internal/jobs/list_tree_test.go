@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,4 +13,10 @@ func TestJobsAreBelowTheirParents(t *testing.T) {
 		shown = append(shown, treeMark(job.depth)+job.Status+string(rune('0'+job.ID)))
 	}
 	require.Equal(t, []string{"3", "└ 4", "  └ 6", "└ 7", "5", "8", "9"}, shown)
+}
+
+func TestTheIndentOfATreeIsBounded(t *testing.T) {
+	require.Equal(t, strings.Repeat("  ", 9)+"└ ", treeMark(10))
+	require.Equal(t, strings.Repeat("  ", 9)+"└ (11) ", treeMark(11))
+	require.Equal(t, strings.Repeat("  ", 9)+"└ (5000) ", treeMark(5000))
 }
