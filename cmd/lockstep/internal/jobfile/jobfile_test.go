@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/opcode"
 )
 
 // encoded parses a file and returns its jobs as they are submitted, without reasons.
@@ -44,9 +46,11 @@ func TestShortForms(t *testing.T) {
 			`[[{"OP_ID":"OP_RUN_COMMAND","argv":["a"],"cwd":"/here"}],` +
 			`[{"OP_ID":"OP_RUN_COMMAND","argv":["b"],"cwd":"/here","depends":[[-1,["success"]]]}]]`,
 		`jobs: [{steps: [{OP_ID: OP_X}, {run: [b]}]}]`: `[[{"OP_ID":"OP_X"},{"OP_ID":"OP_RUN_COMMAND","argv":["b"],"cwd":"/here"}]]`,
-		`[{OP_ID: OP_TEST_DELAY, duration: 2s}]`:       `[[{"OP_ID":"OP_TEST_DELAY","duration":2}]]`,
-		`[[{OP_ID: OP_TEST_DELAY, duration: 2}]]`:      `[[{"OP_ID":"OP_TEST_DELAY","duration":2}]]`,
-		`{ops: [{OP_ID: OP_A}], priority: high}`:       `[[{"OP_ID":"OP_A","priority":-10}]]`,
+		`steps: [{OP_ID: OP_TEST_DELAY, duration: 2, priority: low}]`: "" +
+			`[[{"OP_ID":"OP_TEST_DELAY","duration":2,"priority":10}]]`,
+		`[{OP_ID: OP_TEST_DELAY, duration: 2s}]`:  `[[{"OP_ID":"OP_TEST_DELAY","duration":2}]]`,
+		`[[{OP_ID: OP_TEST_DELAY, duration: 2}]]`: `[[{"OP_ID":"OP_TEST_DELAY","duration":2}]]`,
+		`{ops: [{OP_ID: OP_A}], priority: high}`:  `[[{"OP_ID":"OP_A","priority":-10}]]`,
 	} {
 		require.Equal(t, want, encoded(t, text), text)
 	}
@@ -54,27 +58,28 @@ func TestShortForms(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		`{rum: [a], lock: x}`:            `1:2: unknown key "rum" of a job; did you mean "run"?`,
-		`{name: x}`:                      `1:1: the job has no "run", its command, and no "steps" or "ops"`,
-		`{run: [a], steps: []}`:          `1:12: the job has "run" and "steps"; it can have one of run, steps and ops`,
-		`{run: []}`:                      `1:7: run is empty; it begins with the program`,
-		`{run: [a, [b]]}`:                `1:11: an argument of run is a text, not a list`,
-		`{run: a}`:                       `1:7: run is a list, like [rsync, -a, /srv/], not a string; a text needs "shell: true"`,
-		`{run: [a], shell: true}`:        `1:7: with "shell: true" run is a text, not a list`,
-		`{run: [a], shell: 1}`:           `1:19: shell is true or false, not 1`,
-		`{run: [a], lock: "b:big"}`:      `1:18: lock b:big: the mode of a lock is shared or exclusive, not "big"`,
-		`{run: [a], lock: [b, lock/b]}`:  `1:22: lock names lock/b twice`,
-		`{run: [a], lock: 1}`:            `1:18: a lock is a name, like deploy or deploy:shared, not a number`,
-		`{run: [a], env: [B]}`:           `1:17: the environment has lines NAME: value, this is a list`,
-		`{run: [a], env: {"B=": c}}`:     `1:17: Can't parse value for 'env'`,
-		`{run: [a], cwd: 1}`:             `1:17: cwd is a directory, not 1`,
-		`{run: [a], timeout: 0}`:         `1:21: Can't parse value for 'timeout'`,
-		`{run: [a], timeout: soon}`:      `1:21: timeout: "soon" is not a duration`,
-		`{run: [a], priority: urgent}`:   `1:22: a priority is low, normal, high or a number`,
-		`{run: [a], argv: [b]}`:          `1:12: unknown key "argv" of a command`,
-		`{steps: [{run: [a]}], cwd: /}`:  `1:23: "cwd" belongs to a step, not to a job of several steps`,
-		`{steps: [{run: [a], name: x}]}`: `1:21: "name" belongs to the job, not to a step`,
-		`{steps: [{rum: [a]}]}`:          `1:10: the step has no run, and no OP_ID`,
+		`{rum: [a], lock: x}`:                        `1:2: unknown key "rum" of a job; did you mean "run"?`,
+		`{name: x}`:                                  `1:1: the job has no "run", its command, and no "steps" or "ops"`,
+		`{run: [a], steps: []}`:                      `1:12: the job has "run" and "steps"; it can have one of run, steps and ops`,
+		`{run: []}`:                                  `1:7: run is empty; it begins with the program`,
+		`{run: [a, [b]]}`:                            `1:11: an argument of run is a text, not a list`,
+		`{run: a}`:                                   `1:7: run is a list, like [rsync, -a, /srv/], not a string; a text needs "shell: true"`,
+		`{run: [a], shell: true}`:                    `1:7: with "shell: true" run is a text, not a list`,
+		`{run: [a], shell: 1}`:                       `1:19: shell is true or false, not 1`,
+		`{run: [a], lock: "b:big"}`:                  `1:18: lock b:big: the mode of a lock is shared or exclusive, not "big"`,
+		`{run: [a], lock: [b, lock/b]}`:              `1:22: lock names lock/b twice`,
+		`{run: [a], lock: 1}`:                        `1:18: a lock is a name, like deploy or deploy:shared, not a number`,
+		`{run: [a], env: [B]}`:                       `1:17: the environment has lines NAME: value, this is a list`,
+		`{run: [a], env: {"B=": c}}`:                 `1:17: Can't parse value for 'env'`,
+		`{run: [a], cwd: 1}`:                         `1:17: cwd is a directory, not 1`,
+		`{run: [a], timeout: 0}`:                     `1:21: Can't parse value for 'timeout'`,
+		`{run: [a], timeout: soon}`:                  `1:21: timeout: "soon" is not a duration`,
+		`{run: [a], priority: urgent}`:               `1:22: a priority is low, normal, high or a number`,
+		`{run: [a], argv: [b]}`:                      `1:12: unknown key "argv" of a command`,
+		`{steps: [{run: [a]}], cwd: /}`:              `1:23: "cwd" belongs to a step, not to a job of several steps`,
+		`{steps: [{run: [a], name: x}]}`:             `1:21: "name" belongs to the job, not to a step`,
+		`{steps: [{OP_ID: OP_X, priority: urgent}]}`: `1:34: a priority is low, normal, high or a number`,
+		`{steps: [{rum: [a]}]}`:                      `1:10: the step has no run, and no OP_ID`,
 		`[{OP_ID: OP_TEST_DELAY, duratoin: 2}]`: "1:10: OP_TEST_DELAY needs the parameter duration, a number (in the range of a double)\n" +
 			`1:25: OP_TEST_DELAY has no parameter "duratoin"; did you mean "duration"?`,
 		`[{OP_ID: OP_RUN_COMMAND, argv: [a], locks: [[x, big]]}]`: `1:44: Can't parse value for 'locks'`,
@@ -96,6 +101,29 @@ func TestMistakesHaveNoSecrets(t *testing.T) {
 	_, err := Parse("x.yaml", "/", []byte(`[{OP_ID: OP_RUN_COMMAND, argv: [a], secret_env: {A: [s3cret]}}]`))
 	require.ErrorContains(t, err, "1:49: Can't parse value for 'secret_env'")
 	require.NotContains(t, err.Error(), "s3cret")
+	for _, wrong := range []string{"name: *s", "after: *s", "lock: *s", "lock: [*s]", "priority: *s", "timeout: *s", "cwd: [*s]", "env: *s",
+		"shell: *s", "after: {job: 7, status: *s}", "env: {*s: x, *s: y}"} {
+		for _, secret := range []string{`pa ss`, `p"\é `, `x:y `} {
+			text, err := json.Marshal(secret)
+			require.NoError(t, err)
+			_, err = Parse("x.yaml", "/", []byte("- run: [a]\n  secret_env: {A: &s "+string(text)+"}\n  "+wrong+"\n"))
+			require.Error(t, err, wrong)
+			require.NotContains(t, err.Error(), secret, wrong)
+			require.NotContains(t, err.Error(), string(text), wrong)
+		}
+	}
+	file, err := Parse("x.yaml", "/", []byte("- run: [a]\n  secret_env: {A: &s s3cret}\n  after: *s\n"))
+	require.NoError(t, err)
+	err = file.Resolve(func(name string) (int64, error) { return 0, fmt.Errorf("no job has the name %q", name) })
+	require.EqualError(t, err, "3:10: no earlier job of the file has the name <redacted>, and no job has the name <redacted>")
+}
+
+// Without a command there is nothing to keep, which is right if nothing is to be kept.
+func TestNoOutputIsKeptOfAJobWithoutACommand(t *testing.T) {
+	file, err := Parse("x.yaml", "/", []byte(`[{OP_ID: OP_TEST_DELAY, duration: 2}]`))
+	require.NoError(t, err)
+	require.EqualError(t, file.KeepOutput(true, opcode.RunsCommand), "1:1: job 1 runs no command, so it has no output to keep")
+	require.NoError(t, file.KeepOutput(false, opcode.RunsCommand))
 }
 
 func TestTheTemplateIsAFileOfJobs(t *testing.T) {

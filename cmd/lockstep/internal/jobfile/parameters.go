@@ -162,5 +162,5 @@ func (s Submission) CheckDeclared(declared func(name string) (params []answer.Op
 			}
 		}
 	}
-	return m.err()
+	return s.secrets.redact(m.err())
 }

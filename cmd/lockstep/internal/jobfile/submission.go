@@ -19,7 +19,8 @@ func namesOtherRequest(step doctree.Node) bool {
 
 // Submission is the jobs of a file. All checks that need no daemon are done.
 type Submission struct {
-	Jobs []Job
+	Jobs    []Job
+	secrets secrets // no mistake has one
 }
 
 // Job is one job of a file.
@@ -50,14 +51,15 @@ func (s Submission) Resolve(resolve func(name string) (int64, error)) error {
 			if !known {
 				var err error
 				if id, err = resolve(entry.name); err != nil {
-					return doctree.Errorf(entry.at, "no earlier job of the file has the name %q, and %v", entry.name, err)
+					return s.secrets.redact(doctree.Errorf(entry.at, "no earlier job of the file has the name %q, and %v", entry.name, err))
 				}
 				ids[entry.name] = id
 			}
 			number := json.Number(strconv.FormatInt(id, 10))
 			for i, other := range job.depends.Values {
 				if i != entry.index && len(other.Values) > 0 && other.Values[0].Scalar == any(number) {
-					return doctree.Errorf(entry.at, "%q is job %d, which the job comes after already; remove one of the two", entry.name, id)
+					return s.secrets.redact(
+						doctree.Errorf(entry.at, "%q is job %d, which the job comes after already; remove one of the two", entry.name, id))
 				}
 			}
 			job.depends.Values[entry.index].Values[0].Scalar = number
@@ -75,15 +77,16 @@ func Parse(name, directory string, data []byte) (Submission, error) {
 		return Submission{}, r.err()
 	}
 	unreadable := slices.Clone(r.Mistakes)
-	result := Submission{r.submission(root)}
+	hidden := secretsIn(root)
+	result := Submission{r.submission(root), hidden}
 	r.Mistakes = append(unreadable, slices.DeleteFunc(r.Mistakes[len(unreadable):], func(later *doctree.Error) bool {
 		return slices.ContainsFunc(unreadable, func(m *doctree.Error) bool { return m.At == later.At }) // a consequence
 	})...)
-	return result, r.err()
+	return result, hidden.redact(r.err())
 }
 
 // KeepOutput sets the parameter keep_output of the opcodes that run a command and do not have it. A job without such an opcode has no
-// output to keep: its place is in the *doctree.Error.
+// output to keep: its place is in the *doctree.Error. Not to keep it is right for any job.
 func (s Submission) KeepOutput(keep bool, runsCommand func(name string) bool) error {
 	for i, job := range s.Jobs {
 		runs := false
@@ -97,7 +100,7 @@ func (s Submission) KeepOutput(keep bool, runsCommand func(name string) bool) er
 				job.ops[k] = op.With("keep_output", doctree.Node{Kind: doctree.Scalar, Scalar: keep})
 			}
 		}
-		if !runs {
+		if keep && !runs {
 			return doctree.Errorf(job.At, "job %s runs no command, so it has no output to keep", s.ShownJob(i))
 		}
 	}
@@ -172,6 +175,9 @@ func (r *reader) steps(from doctree.Node, short bool) []doctree.Node {
 		case short && isCommand(op):
 			ops[i] = r.checkBuiltin(r.command(op))
 		case op.Kind != doctree.Invalid && r.add(checkOpcode(op, short)):
+			if priority, given := op.Field("priority"); short && given {
+				op = op.With("priority", r.priority(priority))
+			}
 			ops[i] = r.checkBuiltin(op)
 		}
 	}

@@ -4,7 +4,8 @@ import (
 	"strings"
 )
 
-const redacted = "<redacted>"
+// Redacted is shown in the place of a secret.
+const Redacted = "<redacted>"
 
 // redact replaces secret parameters in a decoded JSON value, at any depth: opcodes can contain
 // opcodes. The daemon redacts, too; this covers a daemon that does not.
@@ -12,7 +13,7 @@ func redact(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, inner := range value {
-			if secretParameter(key) && inner != nil {
+			if SecretParameter(key) && inner != nil {
 				value[key] = redactAll(inner)
 			} else {
 				value[key] = redact(inner)
@@ -26,7 +27,8 @@ func redact(value any) any {
 	return value
 }
 
-func secretParameter(name string) bool {
+// SecretParameter reports whether the values of a parameter are secret, by its name.
+func SecretParameter(name string) bool {
 	return strings.Contains(name, "secret") || name == "osparams_private"
 }
 
@@ -34,10 +36,10 @@ func secretParameter(name string) bool {
 func redactAll(value any) any {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return redacted
+		return Redacted
 	}
 	for key := range object {
-		object[key] = redacted
+		object[key] = Redacted
 	}
 	return object
 }

@@ -169,11 +169,12 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 	daemon := globals.Connect()
 	defer daemon.Close()
 	trail := client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "submit").First
-	if opts.Keep != nil {
-		if !opcode.RunsCommand(name) {
-			return cli.Usagef("--keep-output: %s runs no command, so it has no output to keep", name)
-		}
-		args = append(args, fmt.Sprintf("keep_output=%t", *opts.Keep))
+	switch keep := opts.Keep; {
+	case keep == nil:
+	case opcode.RunsCommand(name):
+		args = append(args, fmt.Sprintf("keep_output=%t", *keep))
+	case *keep:
+		return cli.Usagef("--keep-output: %s runs no command, so it has no output to keep", name)
 	}
 	job, err := opcodeJob(ctx, daemon, name, args, trail)
 	if err != nil {
