@@ -49,7 +49,7 @@ func OpenKept(dataDir string, job int64, stream string, offset int64) (*Kept, er
 	return k, nil
 }
 
-// Read is part of io.Reader.
+// Read reads the kept output of a stream, from one file after the other. It is part of io.Reader.
 func (k *Kept) Read(p []byte) (int, error) {
 	for {
 		if k.open == nil {

@@ -22,7 +22,7 @@ type TakeJobs struct {
 	After   int64
 }
 
-// JobsTaken answers TakeJobs. Its values do not change.
+// JobsTaken answers TakeJobs with the present rules and some unfinished jobs. Its values do not change.
 type JobsTaken struct {
 	Request uint64
 	Rules   *filter.Set

@@ -31,8 +31,8 @@ type question[A any] struct {
 	answered func(ctx actor.Context, answer A)
 }
 
-// NewAsker returns an Asker without open questions, which sends each question at once. incarnation is that of the actor that asks: it is
-// the upper half of the number of each question, so that an answer to a former incarnation is recognised.
+// NewAsker returns an Asker that sends questions to the actor to, each at once until Connect. incarnation is that of the actor that asks:
+// it is the upper half of the number of each question, so that an answer to a former incarnation is recognised.
 func NewAsker[A any](to *actor.PID, incarnation uint32) Asker[A] {
 	return Asker[A]{to: to, last: uint64(incarnation) << 32}
 }

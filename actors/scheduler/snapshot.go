@@ -25,7 +25,7 @@ type TakeSnapshot struct {
 	Ids     []int64
 }
 
-// Snapshot answers TakeSnapshot. Its values do not change.
+// Snapshot answers TakeSnapshot with a copy of what the scheduler knows. Its values do not change.
 type Snapshot struct {
 	Request   uint64
 	world     forecast.World // the jobs are without opcodes

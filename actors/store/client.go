@@ -29,8 +29,8 @@ type call struct {
 	covers []*call
 }
 
-// NewClient returns a Client without open requests. incarnation is that of its actor: it numbers the requests, so that an answer to a
-// former incarnation is recognised.
+// NewClient returns the Client by which an actor sends its requests to the store. incarnation is that of the actor: it numbers the
+// requests, so that an answer to a former incarnation is recognised.
 func NewClient(store *actor.PID, incarnation uint32) *Client {
 	return &Client{store: store, last: uint64(incarnation) << 32, open: map[uint64]*call{}}
 }

@@ -34,7 +34,7 @@ type ConfigResolved struct {
 	Serial  int64 `json:"serial_no"` // of the configuration in force
 }
 
-// LoginLink answers LockstepLoginLink.
+// LoginLink is the answer to LockstepLoginLink: the token of a link that logs one browser in to the console, once.
 type LoginLink struct {
 	Token   string `json:"token"`
 	Seconds int64  `json:"seconds"` // for which the token is valid
@@ -49,7 +49,7 @@ type Session struct {
 	Proof string `json:"proof"` // as it was given when the session was opened
 }
 
-// KeyRotated answers LockstepRotateConfdKey.
+// KeyRotated is the answer to LockstepRotateConfdKey: whether there was a key before, and how long it stays valid.
 type KeyRotated struct {
 	First          bool  `json:"first"`   // there was no key before
 	OverlapSeconds int64 `json:"overlap"` // seconds for which the former key stays valid

@@ -27,7 +27,7 @@ type JobSelection struct {
 	MaxEnded      int `json:"max_ended,omitempty"`
 }
 
-// JobList answers LockstepListJobs.
+// JobList is the answer to LockstepListJobs: the selected jobs, and how many a limit leaves out.
 type JobList struct {
 	Jobs []ListedJob `json:"jobs"`
 	// More is the number of selected jobs that are not in Jobs because of a limit.
@@ -54,7 +54,7 @@ type JobPageRequest struct {
 	Cursor int64 `json:"cursor,omitempty"`
 }
 
-// JobPage answers LockstepPageJobs.
+// JobPage is the answer to LockstepPageJobs: some of the selected jobs, and where the next page begins.
 type JobPage struct {
 	Jobs []ListedJob `json:"jobs"`
 	// Cursor is the id of the last job that was examined. The next page begins next to it. 0: there is no next page.
@@ -126,7 +126,7 @@ const (
 // EventKinds are all kinds of events.
 func EventKinds() []string { return []string{EventJob, EventFilter, EventLock} }
 
-// RuleEvent is an event of a filter rule.
+// RuleEvent says that a filter rule was added, replaced or deleted.
 type RuleEvent struct {
 	UUID   string          `json:"uuid"`
 	Change string          `json:"change"` // "added", "replaced" or "deleted"
@@ -144,7 +144,7 @@ type LockEvent struct {
 	Wanted  int         `json:"wanted"` // number of all wanted locks
 }
 
-// OpcodesReloaded answers LockstepReloadOpcodes.
+// OpcodesReloaded is the answer to LockstepReloadOpcodes: how many declared opcodes each node has now.
 type OpcodesReloaded struct {
 	Declared int `json:"declared"` // number of declared opcodes of the daemon that has answered
 	// Nodes are all nodes of a cluster, in the order of their names; nil without a cluster.

@@ -89,7 +89,7 @@ type FilterPreview struct {
 	States map[string]int64 `json:"states"`
 }
 
-// FilterReplaced answers LockstepReplaceFilter.
+// FilterReplaced is the answer to LockstepReplaceFilter: the rule, and the jobs to which it applies.
 type FilterReplaced struct {
 	Count int64   `json:"count"` // number of unfinished jobs to which the rule applies
 	Jobs  []int64 `json:"jobs"`  // the smallest of their ids

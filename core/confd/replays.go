@@ -44,7 +44,7 @@ type answered struct {
 	first  time.Time
 }
 
-// NewReplays returns a memory without requests.
+// NewReplays returns a memory of answered requests, which is empty at first.
 func NewReplays() *Replays { return &Replays{seen: map[Digest]*answered{}} }
 
 // Admit reports whether a request from an address is to be answered, and counts the answer. A repetition within replayLife is answered to

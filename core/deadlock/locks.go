@@ -15,7 +15,7 @@ type Locks struct {
 	pending map[job.ID]map[lock.Owner]lock.Request
 }
 
-// NewLocks returns a Locks that knows no owners yet: Set adds them.
+// NewLocks returns a view of who holds and asks for which locks, which is empty until Set.
 func NewLocks() *Locks {
 	return &Locks{held: lock.NewView(lock.Implied), pending: map[job.ID]map[lock.Owner]lock.Request{}}
 }

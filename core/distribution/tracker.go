@@ -91,8 +91,9 @@ type record struct {
 	retryAt      time.Time // the next call begins no sooner
 }
 
-// New returns a tracker that knows no configuration. software is the version of Ganeti that the nodes run, for ssconf. self is
-// the name of this node: nothing is sent of a configuration that names another master. If it is "", this node is the master.
+// New returns a Tracker, which decides what is sent to which node, beginning with the first Distribute. software is the version of Ganeti
+// that the nodes run, for ssconf. self is the name of this node: nothing is sent of a configuration that names another master. If it is "",
+// this node is the master.
 func New(software, self string) *Tracker {
 	return &Tracker{software: software, self: self, records: map[target]*record{}, calls: map[uint64]target{}}
 }

@@ -22,10 +22,10 @@ const (
 	PlaceMax = 10 * time.Second
 )
 
-// ErrLate is the answer to a question without answer after AnswerMax.
+// ErrLate says that a node daemon has not answered within AnswerMax.
 var ErrLate = fmt.Errorf("no answer within %v", AnswerMax)
 
-// ErrGivenUp is the answer to a question whose call was given up after PlaceMax, because calls of other nodes waited.
+// ErrGivenUp says that a node daemon has not answered within PlaceMax, and that its place was needed for calls of other nodes.
 var ErrGivenUp = fmt.Errorf("no answer within %v, while calls of other nodes wait", PlaceMax)
 
 // Question is a call of a procedure that changes nothing on the node.
@@ -114,7 +114,7 @@ type place struct {
 	index int
 }
 
-// New returns a Tracker without inquiries, which has at most this many calls in progress.
+// New returns a Tracker, which starts at most this many calls of node daemons at a time. It begins without inquiries: see Ask.
 func New(places int) *Tracker {
 	return &Tracker{places: places, slow: map[string]bool{}, causes: map[procedureOf]string{}}
 }

@@ -188,10 +188,10 @@ func ParseLock(name string) (Lock, error) {
 	}
 }
 
-// MarshalText is the name, for JSON.
+// MarshalText returns the full name of the lock, such as node/n1, for JSON.
 func (l Lock) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText is ParseLock.
+// UnmarshalText reads the full name of a lock, as ParseLock does.
 func (l *Lock) UnmarshalText(text []byte) error {
 	parsed, err := ParseLock(string(text))
 	if err == nil {
@@ -200,7 +200,7 @@ func (l *Lock) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalJSON is ParseLock. Without this method null would decode as a lock.
+// UnmarshalJSON reads the full name of a lock, as ParseLock does. Without this method null would decode as a lock.
 func (l *Lock) UnmarshalJSON(data []byte) error {
 	parsed, err := parseLockJSON(data)
 	if err == nil {

@@ -20,7 +20,7 @@ type Call struct {
 	do            func(s *State, now time.Time) (CallResult, error)
 }
 
-// CallResult is the result of a call.
+// CallResult has the answer to a call, and the owners that its change concerns.
 type CallResult struct {
 	Result  any     // to be encoded as JSON
 	Changed []Owner // the owners whose Record has changed, in the order of the changes

@@ -61,7 +61,7 @@ type lockOwner struct {
 
 func (o *lockOwner) held() int64 { return o.exclusive + o.shared }
 
-// NewLocks returns a tracker that knows no owners.
+// NewLocks returns what makes reports about locks. It knows no owners until Changed.
 func NewLocks() *Locks {
 	return &Locks{owners: map[lock.Owner]*lockOwner{}, dead: map[lock.Owner]time.Time{}, details: LockDetails{Waits: NewWaits()}}
 }

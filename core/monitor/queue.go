@@ -127,7 +127,7 @@ func (byAge) Before(a, b *trackedJob) bool {
 }
 func (byAge) Moved(j *trackedJob, index int) { j.index = index }
 
-// NewQueue returns a tracker that knows no jobs.
+// NewQueue returns what makes reports about the queue. It knows no jobs until Listed.
 func NewQueue() *Queue {
 	return &Queue{jobs: map[int64]*trackedJob{}, details: QueueDetails{StartTimes: NewWaits()}}
 }

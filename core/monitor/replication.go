@@ -34,7 +34,7 @@ type View struct {
 	Members []Member
 }
 
-// Member is a node of the cluster.
+// Member is a node of the cluster: its name, its address and whether it votes.
 type Member struct {
 	Name, Address string
 	Voter         bool

@@ -186,7 +186,7 @@ type sweep struct {
 // Node is a master candidate to which the queue is copied.
 type Node struct{ UUID, Name, Address string }
 
-// New returns a tracker without candidates.
+// New returns a Tracker, which decides what of the queue is sent to which candidate. It has none before SetNodes.
 func New(a Acknowledge) *Tracker {
 	return &Tracker{acknowledge: a, calls: map[uint64]*flight{}, running: map[Unit]bool{}, serial: -1}
 }

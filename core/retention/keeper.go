@@ -60,7 +60,7 @@ type endOrder struct{}
 func (endOrder) Before(a, b *older) bool { return a.compare(b.Job) > 0 }
 func (endOrder) Moved(o *older, i int)   { o.ofName = i }
 
-// NewKeeper returns a Keeper without jobs. keepLast is how many jobs of each name are never due; 0: none.
+// NewKeeper returns a Keeper that never lets the last keepLast jobs of a name be archived; 0: all may be. Add gives it the ended jobs.
 func NewKeeper(keepLast int) *Keeper {
 	return &Keeper{keepLast: keepLast, older: map[int64]*older{}, names: map[string]*named{}}
 }

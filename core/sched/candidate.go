@@ -78,8 +78,8 @@ func Defaults() Settings {
 		Ageing: DefaultAgeing, ReserveAfter: 30 * time.Minute, LockBypass: 30 * time.Second}
 }
 
-// DefaultAgeing is the value with the best figures in docs/predictive.md: a job goes first that has waited 20 minutes
-// longer for each minute that it is expected to take longer.
+// DefaultAgeing is how many minutes longer a job must have waited to go first, for each minute that it is expected to take longer
+// (docs/predictive.md).
 const DefaultAgeing = 20
 
 // SettingsOf are the settings of an operator for a number of slots.

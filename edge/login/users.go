@@ -20,7 +20,7 @@ const (
 	optionWrite = "write"
 )
 
-// User is a line of the users file.
+// User is a name of the users file with its password and what it may do.
 type User struct {
 	name        string
 	secret      []byte // the password, or its hash

@@ -42,7 +42,7 @@ type Board struct {
 	last atomic.Pointer[monitor.Snapshot]
 }
 
-// NewBoard returns a Board without a snapshot: until Show, clients learn that nothing is known yet.
+// NewBoard returns a Board that tells clients that nothing is known yet, until Show gives it a snapshot.
 func NewBoard() *Board {
 	b := &Board{}
 	b.Show(&monitor.Snapshot{Listing: monitor.EncodeListing(nil)})

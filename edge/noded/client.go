@@ -63,7 +63,7 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("%s of node %s: %v", e.Procedure, e.Node, e.Err)
 }
 
-// Unwrap is part of errors.As.
+// Unwrap returns the cause, for errors.As.
 func (e *CallError) Unwrap() error { return e.Err }
 
 // ErrOffline reports a call of a node that is marked offline. The node was not contacted.

@@ -136,7 +136,7 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 	return l, nil
 }
 
-// Addr is the address of the port.
+// Addr is the address at which the node listens for other nodes.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
 // SetMembers sets the members of the cluster, as this node knows them. Before the first call

@@ -78,5 +78,5 @@ func (l *protocolListener) Close() error {
 	}
 }
 
-// Addr is part of net.Listener.
+// Addr is the address of the port that the protocols share, as net.Listener wants.
 func (l *protocolListener) Addr() net.Addr { return l.address }

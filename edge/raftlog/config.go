@@ -122,7 +122,7 @@ type Frozen interface {
 	Close() error
 }
 
-// FrozenFile is a file of a frozen copy.
+// FrozenFile is the path and the size of one shared file that is sent to another node.
 type FrozenFile struct {
 	Path string // below the data directory
 	Size int64  // bytes, at most MaxFile

@@ -28,7 +28,7 @@ const serialBits = 120
 // NewKey makes an ECDSA key on the curve P-256.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// NewTemplate returns a certificate without subject and usage. It is valid from skew before
+// NewTemplate returns what all certificates begin with: a random serial number and the time of validity. It is valid from skew before
 // now, for clients whose clock is behind, until so many years after now.
 func NewTemplate(now time.Time, skew time.Duration, years int) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))

@@ -34,11 +34,11 @@ type bufferedAnswer struct {
 	body   bytes.Buffer
 }
 
-// Header is part of http.ResponseWriter.
+// Header returns the headers of the answer, as http.ResponseWriter wants. They are those of the real answer.
 func (a *bufferedAnswer) Header() http.Header { return a.header }
 
-// WriteHeader is part of http.ResponseWriter.
+// WriteHeader keeps the status of the answer, until it is sent.
 func (a *bufferedAnswer) WriteHeader(code int) { a.code = code }
 
-// Write is part of http.ResponseWriter.
+// Write appends to the body of the answer in memory, until it is sent.
 func (a *bufferedAnswer) Write(data []byte) (int, error) { return a.body.Write(data) }

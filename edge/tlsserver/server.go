@@ -20,7 +20,7 @@ const (
 	idleTimeout = 60 * time.Second
 )
 
-// Config is the configuration of a server.
+// Config has the listener, the handler and the bounds of a HTTP server.
 type Config struct {
 	Name     string // of the server, in the log
 	CutOff   string // what is said of requests that are cut off

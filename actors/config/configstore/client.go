@@ -13,8 +13,8 @@ import (
 // A Client belongs to one incarnation of its actor. The actor passes each message to Handle first.
 type Client struct{ asker kit.Asker[any] }
 
-// NewClient returns a Client without open requests, for one incarnation of the actor that asks. incarnation is its number: it is part of
-// the number of each request, so that an answer to a former incarnation is recognised and dropped.
+// NewClient returns the Client by which one incarnation of an actor sends its requests to the actor to. incarnation is its number: it is
+// part of the number of each request, so that an answer to a former incarnation is recognised and dropped.
 func NewClient(to *actor.PID, incarnation uint32) *Client {
 	return &Client{kit.NewAsker[any](to, incarnation)}
 }

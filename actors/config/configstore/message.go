@@ -27,8 +27,8 @@ type PublishCopy struct{}
 // Load asks for the state on the disk, including the records of all requests before it.
 type Load struct{ Request uint64 }
 
-// Loaded answers Load. Number is that of the last record. State has no configuration if there is a Failure, or if there is no
-// config.data (Missing).
+// Loaded answers Load with the configuration on this node's disk. Number is that of the last record. State has no configuration if there is
+// a Failure, or if there is no config.data (Missing).
 type Loaded struct {
 	Request uint64
 	State   journal.State
@@ -64,7 +64,8 @@ type Flushed struct {
 // Check asks whether another program has changed config.data. During a fold the answer is what was known before it.
 type Check struct{ Request uint64 }
 
-// Checked answers Check. If another program has changed the content of config.data, AddRecords and Flush fail until Adopt or Discard.
+// Checked answers Check: it says whether another program has changed the content of config.data. If so, AddRecords and Flush fail until
+// Adopt or Discard.
 type Checked struct {
 	Request uint64
 	Foreign *messages.Failure // for an operator: what the content is and what to do; nil: there is no foreign content
@@ -113,7 +114,7 @@ type Export struct {
 	Adopting bool
 }
 
-// Exported answers Export. Contents is empty if there is no config.data, or nothing to adopt.
+// Exported answers Export with the files of the configuration. Contents is empty if there is no config.data, or nothing to adopt.
 type Exported struct {
 	Request  uint64
 	Contents journal.Contents

@@ -18,8 +18,9 @@ type Client struct {
 	asker       kit.Asker[*AwaitResult]
 }
 
-// NewClient returns a Client that knows no configuration and has no open question. Without a distributor Await does not wait. incarnation
-// is that of the client's actor: it numbers the questions, so that an answer to a former incarnation is recognised.
+// NewClient returns the Client by which an actor hands configurations to the distributor and waits for their distribution. distributor is
+// nil if no node has a node daemon: then Await does not wait. incarnation is that of the client's actor: it numbers the questions, so that
+// an answer to a former incarnation is recognised.
 func NewClient(distributor *actor.PID, incarnation uint32) *Client {
 	return &Client{distributor: distributor, asker: kit.NewAsker[*AwaitResult](distributor, incarnation)}
 }

@@ -10,7 +10,7 @@ import (
 	"lockstep/core/opcode"
 )
 
-// Config is what the gateway needs.
+// Config has the actors that the calls of LUXI ask, and the limits and settings of the gateway.
 type Config struct {
 	Env           *kit.Env
 	Queue         *actor.PID

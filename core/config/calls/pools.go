@@ -8,7 +8,7 @@ import (
 	"lockstep/core/config/reserve"
 )
 
-// PoolChange is a change of an address pool.
+// PoolChange takes an address of a network from its pool, or gives it back.
 type PoolChange = reserve.IP
 
 // Prefix lengths of networks without stored pools (config.md 12.7).

@@ -41,7 +41,7 @@ func (c Caller) MarshalJSON() ([]byte, error) {
 	return json.Marshal(extraCaller{PID: c.PID, UID: c.UID, Program: c.Program})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads a known client or the process that the socket reports, as MarshalJSON writes them.
 func (c *Caller) UnmarshalJSON(raw []byte) error {
 	var o extraCaller
 	if err := json.Unmarshal(raw, &o); err != nil {

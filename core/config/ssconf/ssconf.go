@@ -199,7 +199,7 @@ func lines[T any](all []*T, line func(*T) string) []string {
 	return out
 }
 
-// File is a file of a node.
+// File is an ssconf file: its name and its content.
 type File struct {
 	Name    string // in the data directory
 	Content string

@@ -18,7 +18,7 @@ import (
 	"github.com/hashicorp/raft-wal/metadb"
 )
 
-// Config is what a node needs.
+// Config has the directory, the members and the network of a node of raft alone.
 type Config struct {
 	Dir     string // of the log; it exists and is empty
 	Name    string // one of the names of Members
@@ -100,7 +100,7 @@ type machine struct {
 	apply func(uint64, []byte) error
 }
 
-// ApplyBatch is part of raft.BatchingFSM.
+// ApplyBatch passes committed entries to Config.Apply. It is part of raft.BatchingFSM.
 func (m machine) ApplyBatch(entries []*raft.Log) []any {
 	answers := make([]any, len(entries))
 	if m.apply == nil {
@@ -117,13 +117,13 @@ func (m machine) ApplyBatch(entries []*raft.Log) []any {
 	return answers
 }
 
-// Apply is part of raft.FSM.
+// Apply passes a committed entry to Config.Apply. It is part of raft.FSM.
 func (m machine) Apply(entry *raft.Log) any { return m.ApplyBatch([]*raft.Log{entry})[0] }
 
 var errNoSnapshots = errors.New("reference: there are no snapshots")
 
-// Snapshot is part of raft.FSM.
+// Snapshot refuses: the reference makes no snapshots. It is part of raft.FSM.
 func (machine) Snapshot() (raft.FSMSnapshot, error) { return nil, errNoSnapshots }
 
-// Restore is part of raft.FSM.
+// Restore refuses: the reference makes no snapshots. It is part of raft.FSM.
 func (machine) Restore(io.ReadCloser) error { return errNoSnapshots }

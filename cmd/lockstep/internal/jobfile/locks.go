@@ -16,7 +16,7 @@ type Lock struct {
 	name string
 }
 
-// MarshalJSON is [name, mode].
+// MarshalJSON writes [name, mode], with the name as the user has written it.
 func (l Lock) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]string{l.name, l.Mode.String()})
 }
