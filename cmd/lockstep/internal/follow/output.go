@@ -40,7 +40,7 @@ and the end of the command; the exit code is 125. --partial accepts missing outp
 const (
 	MissingEventHelp = `{"event": "missing", "job", "serial", "missing"}: the output missing at this place,
 {"stdout": {"lines", "bytes"}, "stderr": {"lines", "bytes"}, "messages": number};
-lines that were not counted are 0.`
+lines that were not counted are 0. Without serial no entry of the log says so.`
 	LogTypesHelp = `Types of a log entry and their payloads: "stdout" and "stderr" a line without its
 newline; "stdout-part" a piece of text without a newline at its end;
 "stdout-base64" a piece that is not UTF-8, in base64; the same for "stderr";
