@@ -2,7 +2,9 @@ package submit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -59,11 +61,26 @@ func (r *foregroundRun) askWhy(ctx context.Context, texts chan<- string) {
 		}
 		told = text
 		select {
-		case texts <- text:
+		case texts <- withName(ctx, daemon, text):
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+var jobInReason = regexp.MustCompile(`\bjob ([0-9]+)\b`)
+
+// withName adds the name of the job that a reason is about, if it has one: "waits for lock/deploy, which job 3 (nightly) has".
+func withName(ctx context.Context, daemon *client.Session, reason string) string {
+	at := jobInReason.FindStringSubmatchIndex(reason)
+	if at == nil {
+		return reason
+	}
+	var why answer.Why
+	if err := daemon.Query(ctx, "LockstepWhy", []any{json.Number(reason[at[2]:at[3]])}, &why); err != nil || why.Name == "" {
+		return reason
+	}
+	return reason[:at[1]] + " (" + why.Name + ")" + reason[at[1]:]
 }
 
 // isPlace reports whether the reason is a place in the order, which changes with each start.
