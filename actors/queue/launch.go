@@ -15,6 +15,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 
@@ -55,15 +56,14 @@ func (l *launcher) program(j *job.Job) messages.JobProgram {
 	return messages.JobProgram_LOCKSTEP_JOB
 }
 
-// launch returns the program of a job and what its process receives through its start pipe. followed: its submitter reads all of its
-// output.
-func (l *launcher) launch(id int64, encoded []byte, secrets []json.RawMessage, followed bool) (messages.JobProgram, []byte) {
+// launch returns the program of a job and what its process receives through its start pipe.
+func (l *launcher) launch(id int64, encoded []byte, secrets []json.RawMessage, r record.Record) (messages.JobProgram, []byte) {
 	j := decodeKnown(id, encoded)
 	program := l.program(j)
 	if program == messages.JobProgram_GANETI_JOB {
 		return program, ganetiSecrets(j, secrets)
 	}
-	return program, l.specs(j, secrets, followed)
+	return program, l.specs(j, secrets, r)
 }
 
 // decodeKnown decodes a job that was decoded when it was added.
@@ -112,7 +112,7 @@ func (l *launcher) refusal(draft *messages.JobDraft) *messages.Failure {
 // specs encodes the launch specs of a job of lockstep-job for the start pipe of its process (queue.md
 // 4.5, step 5; design.md "Processes"): a JSON list with an element per opcode, null where there
 // is nothing to say. secrets has an element per opcode, or fewer.
-func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, followed bool) []byte {
+func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record) []byte {
 	specs := make([]*jobproc.LaunchSpec, len(j.Ops))
 	for i := range j.Ops {
 		var secretsOfOp json.RawMessage
@@ -120,14 +120,17 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, followed bool) [
 			secretsOfOp = secrets[i]
 		}
 		spec := l.spec(j.Ops[i].Input, secretsOfOp)
+		if i == 0 {
+			spec.Name = r.Name()
+		}
 		switch {
 		case i > 0:
 		case l.keeps(j): // the follower reads what it misses from the files, so no command waits for it
 			spec.KeepOutput = cmp.Or(l.outputLimit, config.DefaultSettings().OutputLimit)
-		case followed:
+		case r.Followed():
 			spec.Followed, spec.OutputWait = true, l.outputWait
 		}
-		if spec.Followed || spec.KeepOutput != 0 || spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil ||
+		if spec.Name != "" || spec.Followed || spec.KeepOutput != 0 || spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil ||
 			spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
 			specs[i] = &spec
 		}

@@ -33,7 +33,7 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 	}
 	// From here on the jobs actor alone writes the file, until JobEnded or JobReturned: orders about the job go there.
 	q.index.setStage(e, active)
-	program, launch := q.launcher.launch(id, e.info.Encoded, q.retained.secrets[id], q.records.get(id).Followed())
+	program, launch := q.launcher.launch(id, e.info.Encoded, q.retained.secrets[id], q.records.get(id))
 	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Launch: launch, Program: program})
 }
 

@@ -133,6 +133,9 @@ func (c *command) environment(x *execution) []string {
 		}
 	}
 	values["LOCKSTEP_JOB_ID"] = x.id.String()
+	if x.name != "" {
+		values["LOCKSTEP_JOB_NAME"] = x.name
+	}
 	values["LOCKSTEP_OPCODE"] = strconv.Itoa(x.op + 1)
 	values["LOCKSTEP_SOCKET"] = x.socket
 	// The held locks, because a command cannot know otherwise which of its any-of locks it has.

@@ -12,6 +12,7 @@ import (
 type execution struct {
 	id       job.ID
 	op       int    // index of the opcode
+	name     string // of the job; "": it has none
 	socket   string // of clients of the daemon
 	livelock string
 	input    json.RawMessage

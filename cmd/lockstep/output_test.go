@@ -263,6 +263,17 @@ func TestAWatchGetsWhatASmallLogHasLost(t *testing.T) {
 	require.Equal(t, follow.ExitIncomplete, runProgram(t, socket, "log", "1").code, "the log is small")
 }
 
+// Each command of a job knows the name of the job.
+func TestACommandKnowsTheNameOfItsJob(t *testing.T) {
+	socket := realDaemon(t)
+	t.Chdir(t.TempDir())
+	const file = "name: nightly\nsteps:\n- {run: 'echo $LOCKSTEP_JOB_NAME', shell: true}\n- {run: 'echo $LOCKSTEP_JOB_NAME', shell: true}\n"
+	require.NoError(t, os.WriteFile("jobs.yaml", []byte(file), 0o600))
+	require.Zero(t, runProgram(t, socket, "submit", "--wait", "jobs.yaml").code)
+	require.Equal(t, "nightly\nnightly\n", string(runProgram(t, socket, "log", "nightly").out))
+	require.Equal(t, "none\n", string(runProgram(t, socket, "run", "--", "sh", "-c", "echo ${LOCKSTEP_JOB_NAME-none}").out))
+}
+
 // bounded is a writer with room for so many bytes.
 type bounded struct{ room int }
 

@@ -24,6 +24,7 @@ type LaunchSpec struct {
 	// OutputWait is the setting output_wait, in seconds; 0: OutputWait. It is in the spec of the first opcode.
 	OutputWait float64 `json:"output_wait,omitempty"`
 	// KeepOutput bounds what the process keeps of the output of the job in files, in bytes; 0: nothing. It is in the spec of the first opcode.
-	KeepOutput int64 `json:"keep_output,omitempty"`
-	LogLimit   int   `json:"log_limit,omitempty"` // bound of the opcode's log in bytes; 0: LogLimit
+	KeepOutput int64  `json:"keep_output,omitempty"`
+	Name       string `json:"name,omitempty"`      // of the job; "": none. It is in the spec of the first opcode.
+	LogLimit   int    `json:"log_limit,omitempty"` // bound of the opcode's log in bytes; 0: LogLimit
 }
