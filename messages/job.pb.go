@@ -75,7 +75,7 @@ func (x OrderJob_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OrderJob_Kind.Descriptor instead.
 func (OrderJob_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18, 0}
+	return file_job_proto_rawDescGZIP(), []int{19, 0}
 }
 
 // OpDraft is one validated opcode of a submission. `input` and `secrets` are JSON
@@ -586,9 +586,10 @@ type JobInfo struct {
 	Name    string    `protobuf:"bytes,10,opt,name=name,proto3" json:"name,omitempty"`                                  // that the submitter gave; empty: none
 	User    string    `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`                                  // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
 	// Texts of clients in the reason trail of the first opcode.
-	Reasons       []string `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	Result        string   `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`  // end of the job in words (record.Record.Result); empty: none
-	Parent        int64    `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"` // the job whose process has submitted the job; 0: none, or it is not known
+	Reasons       []string         `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Result        string           `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`     // end of the job in words (record.Record.Result); empty: none
+	Parent        int64            `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"`    // the job whose process has submitted the job; 0: none, or it is not known
+	Progress      *CommandProgress `protobuf:"bytes,15,opt,name=progress,proto3" json:"progress,omitempty"` // of its running opcode; absent: the command has said nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -721,6 +722,84 @@ func (x *JobInfo) GetParent() int64 {
 	return 0
 }
 
+func (x *JobInfo) GetProgress() *CommandProgress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+// CommandProgress is what a command says about its progress (package progress): 0 to 100
+// percent, negative if it has not said, and a text. `since_us` is the start of the command,
+// and `updated_us` when it said so.
+type CommandProgress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Percent       float64                `protobuf:"fixed64,1,opt,name=percent,proto3" json:"percent,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	SinceUs       int64                  `protobuf:"varint,3,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
+	UpdatedUs     int64                  `protobuf:"varint,4,opt,name=updated_us,json=updatedUs,proto3" json:"updated_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommandProgress) Reset() {
+	*x = CommandProgress{}
+	mi := &file_job_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommandProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommandProgress) ProtoMessage() {}
+
+func (x *CommandProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommandProgress.ProtoReflect.Descriptor instead.
+func (*CommandProgress) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *CommandProgress) GetPercent() float64 {
+	if x != nil {
+		return x.Percent
+	}
+	return 0
+}
+
+func (x *CommandProgress) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *CommandProgress) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
+func (x *CommandProgress) GetUpdatedUs() int64 {
+	if x != nil {
+		return x.UpdatedUs
+	}
+	return 0
+}
+
 // ListJobs asks for the jobs in `ids`, in that order, or for all jobs, ordered by id. With
 // `limit` it asks for the first jobs after the id `cursor`; with `newest` by descending id,
 // for the first jobs below it, of all jobs if it is 0.
@@ -738,7 +817,7 @@ type ListJobs struct {
 
 func (x *ListJobs) Reset() {
 	*x = ListJobs{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +829,7 @@ func (x *ListJobs) String() string {
 func (*ListJobs) ProtoMessage() {}
 
 func (x *ListJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +842,7 @@ func (x *ListJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobs.ProtoReflect.Descriptor instead.
 func (*ListJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListJobs) GetRequest() uint64 {
@@ -819,7 +898,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -831,7 +910,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -844,7 +923,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListJobsResult) GetRequest() uint64 {
@@ -873,7 +952,7 @@ type JobRow struct {
 
 func (x *JobRow) Reset() {
 	*x = JobRow{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +964,7 @@ func (x *JobRow) String() string {
 func (*JobRow) ProtoMessage() {}
 
 func (x *JobRow) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +977,7 @@ func (x *JobRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRow.ProtoReflect.Descriptor instead.
 func (*JobRow) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JobRow) GetId() int64 {
@@ -935,7 +1014,7 @@ type SubscribeJob struct {
 
 func (x *SubscribeJob) Reset() {
 	*x = SubscribeJob{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -947,7 +1026,7 @@ func (x *SubscribeJob) String() string {
 func (*SubscribeJob) ProtoMessage() {}
 
 func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -960,7 +1039,7 @@ func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeJob.ProtoReflect.Descriptor instead.
 func (*SubscribeJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SubscribeJob) GetRequest() uint64 {
@@ -988,7 +1067,7 @@ type SubscribeJobResult struct {
 
 func (x *SubscribeJobResult) Reset() {
 	*x = SubscribeJobResult{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1079,7 @@ func (x *SubscribeJobResult) String() string {
 func (*SubscribeJobResult) ProtoMessage() {}
 
 func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1092,7 @@ func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeJobResult.ProtoReflect.Descriptor instead.
 func (*SubscribeJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SubscribeJobResult) GetRequest() uint64 {
@@ -1040,7 +1119,7 @@ type UnsubscribeJob struct {
 
 func (x *UnsubscribeJob) Reset() {
 	*x = UnsubscribeJob{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1131,7 @@ func (x *UnsubscribeJob) String() string {
 func (*UnsubscribeJob) ProtoMessage() {}
 
 func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1144,7 @@ func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsubscribeJob.ProtoReflect.Descriptor instead.
 func (*UnsubscribeJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UnsubscribeJob) GetId() int64 {
@@ -1086,7 +1165,7 @@ type JobChanged struct {
 
 func (x *JobChanged) Reset() {
 	*x = JobChanged{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1177,7 @@ func (x *JobChanged) String() string {
 func (*JobChanged) ProtoMessage() {}
 
 func (x *JobChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1190,7 @@ func (x *JobChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobChanged.ProtoReflect.Descriptor instead.
 func (*JobChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobChanged) GetInfo() *JobInfo {
@@ -1138,7 +1217,7 @@ type SubscribeAllJobs struct {
 
 func (x *SubscribeAllJobs) Reset() {
 	*x = SubscribeAllJobs{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1229,7 @@ func (x *SubscribeAllJobs) String() string {
 func (*SubscribeAllJobs) ProtoMessage() {}
 
 func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,11 +1242,11 @@ func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeAllJobs.ProtoReflect.Descriptor instead.
 func (*SubscribeAllJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
-// JobStatesChanged: the jobs in `jobs` are new, or their status, priority, hold or wait
-// for dependencies has changed. The jobs in `archived` have left the queue.
+// JobStatesChanged: the jobs in `jobs` are new, or their status, priority, hold, progress
+// or wait for dependencies has changed. The jobs in `archived` have left the queue.
 type JobStatesChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -1178,7 +1257,7 @@ type JobStatesChanged struct {
 
 func (x *JobStatesChanged) Reset() {
 	*x = JobStatesChanged{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1190,7 +1269,7 @@ func (x *JobStatesChanged) String() string {
 func (*JobStatesChanged) ProtoMessage() {}
 
 func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1203,7 +1282,7 @@ func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatesChanged.ProtoReflect.Descriptor instead.
 func (*JobStatesChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JobStatesChanged) GetJobs() []*JobInfo {
@@ -1237,7 +1316,7 @@ type OrderJob struct {
 
 func (x *OrderJob) Reset() {
 	*x = OrderJob{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1328,7 @@ func (x *OrderJob) String() string {
 func (*OrderJob) ProtoMessage() {}
 
 func (x *OrderJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1341,7 @@ func (x *OrderJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJob.ProtoReflect.Descriptor instead.
 func (*OrderJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OrderJob) GetRequest() uint64 {
@@ -1320,7 +1399,7 @@ type OrderJobResult struct {
 
 func (x *OrderJobResult) Reset() {
 	*x = OrderJobResult{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1411,7 @@ func (x *OrderJobResult) String() string {
 func (*OrderJobResult) ProtoMessage() {}
 
 func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1424,7 @@ func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobResult.ProtoReflect.Descriptor instead.
 func (*OrderJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OrderJobResult) GetRequest() uint64 {
@@ -1384,7 +1463,7 @@ type ArchiveJobs struct {
 
 func (x *ArchiveJobs) Reset() {
 	*x = ArchiveJobs{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1475,7 @@ func (x *ArchiveJobs) String() string {
 func (*ArchiveJobs) ProtoMessage() {}
 
 func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1488,7 @@ func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobs.ProtoReflect.Descriptor instead.
 func (*ArchiveJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ArchiveJobs) GetRequest() uint64 {
@@ -1450,7 +1529,7 @@ type JobFileMissed struct {
 
 func (x *JobFileMissed) Reset() {
 	*x = JobFileMissed{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1541,7 @@ func (x *JobFileMissed) String() string {
 func (*JobFileMissed) ProtoMessage() {}
 
 func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1554,7 @@ func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFileMissed.ProtoReflect.Descriptor instead.
 func (*JobFileMissed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *JobFileMissed) GetId() int64 {
@@ -1499,7 +1578,7 @@ type ArchiveJobsResult struct {
 
 func (x *ArchiveJobsResult) Reset() {
 	*x = ArchiveJobsResult{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1590,7 @@ func (x *ArchiveJobsResult) String() string {
 func (*ArchiveJobsResult) ProtoMessage() {}
 
 func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1603,7 @@ func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ArchiveJobsResult) GetRequest() uint64 {
@@ -1566,7 +1645,7 @@ type SetDrain struct {
 
 func (x *SetDrain) Reset() {
 	*x = SetDrain{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1657,7 @@ func (x *SetDrain) String() string {
 func (*SetDrain) ProtoMessage() {}
 
 func (x *SetDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1670,7 @@ func (x *SetDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
 func (*SetDrain) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetDrain) GetRequest() uint64 {
@@ -1619,7 +1698,7 @@ type SetDrainResult struct {
 
 func (x *SetDrainResult) Reset() {
 	*x = SetDrainResult{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1710,7 @@ func (x *SetDrainResult) String() string {
 func (*SetDrainResult) ProtoMessage() {}
 
 func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1723,7 @@ func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrainResult.ProtoReflect.Descriptor instead.
 func (*SetDrainResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetDrainResult) GetRequest() uint64 {
@@ -1671,7 +1750,7 @@ type GetQueueStatus struct {
 
 func (x *GetQueueStatus) Reset() {
 	*x = GetQueueStatus{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1762,7 @@ func (x *GetQueueStatus) String() string {
 func (*GetQueueStatus) ProtoMessage() {}
 
 func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1775,7 @@ func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatus.ProtoReflect.Descriptor instead.
 func (*GetQueueStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetQueueStatus) GetRequest() uint64 {
@@ -1726,7 +1805,7 @@ type GetQueueStatusResult struct {
 
 func (x *GetQueueStatusResult) Reset() {
 	*x = GetQueueStatusResult{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1817,7 @@ func (x *GetQueueStatusResult) String() string {
 func (*GetQueueStatusResult) ProtoMessage() {}
 
 func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1830,7 @@ func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatusResult.ProtoReflect.Descriptor instead.
 func (*GetQueueStatusResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetQueueStatusResult) GetRequest() uint64 {
@@ -1860,7 +1939,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xf8\x02\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xb8\x03\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -1877,7 +1956,14 @@ const file_job_proto_rawDesc = "" +
 	"\x04user\x18\v \x01(\tR\x04user\x12\x18\n" +
 	"\areasons\x18\f \x03(\tR\areasons\x12\x16\n" +
 	"\x06result\x18\r \x01(\tR\x06result\x12\x16\n" +
-	"\x06parent\x18\x0e \x01(\x03R\x06parent\"\x8e\x01\n" +
+	"\x06parent\x18\x0e \x01(\x03R\x06parent\x12>\n" +
+	"\bprogress\x18\x0f \x01(\v2\".lockstep.messages.CommandProgressR\bprogress\"y\n" +
+	"\x0fCommandProgress\x12\x18\n" +
+	"\apercent\x18\x01 \x01(\x01R\apercent\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x19\n" +
+	"\bsince_us\x18\x03 \x01(\x03R\asinceUs\x12\x1d\n" +
+	"\n" +
+	"updated_us\x18\x04 \x01(\x03R\tupdatedUs\"\x8e\x01\n" +
 	"\bListJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x12\x10\n" +
@@ -1975,7 +2061,7 @@ func file_job_proto_rawDescGZIP() []byte {
 }
 
 var file_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_job_proto_goTypes = []any{
 	(OrderJob_Kind)(0),            // 0: lockstep.messages.OrderJob.Kind
 	(*OpDraft)(nil),               // 1: lockstep.messages.OpDraft
@@ -1987,53 +2073,55 @@ var file_job_proto_goTypes = []any{
 	(*CheckSubmission)(nil),       // 7: lockstep.messages.CheckSubmission
 	(*CheckSubmissionResult)(nil), // 8: lockstep.messages.CheckSubmissionResult
 	(*JobInfo)(nil),               // 9: lockstep.messages.JobInfo
-	(*ListJobs)(nil),              // 10: lockstep.messages.ListJobs
-	(*ListJobsResult)(nil),        // 11: lockstep.messages.ListJobsResult
-	(*JobRow)(nil),                // 12: lockstep.messages.JobRow
-	(*SubscribeJob)(nil),          // 13: lockstep.messages.SubscribeJob
-	(*SubscribeJobResult)(nil),    // 14: lockstep.messages.SubscribeJobResult
-	(*UnsubscribeJob)(nil),        // 15: lockstep.messages.UnsubscribeJob
-	(*JobChanged)(nil),            // 16: lockstep.messages.JobChanged
-	(*SubscribeAllJobs)(nil),      // 17: lockstep.messages.SubscribeAllJobs
-	(*JobStatesChanged)(nil),      // 18: lockstep.messages.JobStatesChanged
-	(*OrderJob)(nil),              // 19: lockstep.messages.OrderJob
-	(*OrderJobResult)(nil),        // 20: lockstep.messages.OrderJobResult
-	(*ArchiveJobs)(nil),           // 21: lockstep.messages.ArchiveJobs
-	(*JobFileMissed)(nil),         // 22: lockstep.messages.JobFileMissed
-	(*ArchiveJobsResult)(nil),     // 23: lockstep.messages.ArchiveJobsResult
-	(*SetDrain)(nil),              // 24: lockstep.messages.SetDrain
-	(*SetDrainResult)(nil),        // 25: lockstep.messages.SetDrainResult
-	(*GetQueueStatus)(nil),        // 26: lockstep.messages.GetQueueStatus
-	(*GetQueueStatusResult)(nil),  // 27: lockstep.messages.GetQueueStatusResult
-	nil,                           // 28: lockstep.messages.GetQueueStatusResult.JobsEntry
-	(*WaitCycle)(nil),             // 29: lockstep.messages.WaitCycle
-	(*Failure)(nil),               // 30: lockstep.messages.Failure
-	(StartWait)(0),                // 31: lockstep.messages.StartWait
-	(*Verdict)(nil),               // 32: lockstep.messages.Verdict
+	(*CommandProgress)(nil),       // 10: lockstep.messages.CommandProgress
+	(*ListJobs)(nil),              // 11: lockstep.messages.ListJobs
+	(*ListJobsResult)(nil),        // 12: lockstep.messages.ListJobsResult
+	(*JobRow)(nil),                // 13: lockstep.messages.JobRow
+	(*SubscribeJob)(nil),          // 14: lockstep.messages.SubscribeJob
+	(*SubscribeJobResult)(nil),    // 15: lockstep.messages.SubscribeJobResult
+	(*UnsubscribeJob)(nil),        // 16: lockstep.messages.UnsubscribeJob
+	(*JobChanged)(nil),            // 17: lockstep.messages.JobChanged
+	(*SubscribeAllJobs)(nil),      // 18: lockstep.messages.SubscribeAllJobs
+	(*JobStatesChanged)(nil),      // 19: lockstep.messages.JobStatesChanged
+	(*OrderJob)(nil),              // 20: lockstep.messages.OrderJob
+	(*OrderJobResult)(nil),        // 21: lockstep.messages.OrderJobResult
+	(*ArchiveJobs)(nil),           // 22: lockstep.messages.ArchiveJobs
+	(*JobFileMissed)(nil),         // 23: lockstep.messages.JobFileMissed
+	(*ArchiveJobsResult)(nil),     // 24: lockstep.messages.ArchiveJobsResult
+	(*SetDrain)(nil),              // 25: lockstep.messages.SetDrain
+	(*SetDrainResult)(nil),        // 26: lockstep.messages.SetDrainResult
+	(*GetQueueStatus)(nil),        // 27: lockstep.messages.GetQueueStatus
+	(*GetQueueStatusResult)(nil),  // 28: lockstep.messages.GetQueueStatusResult
+	nil,                           // 29: lockstep.messages.GetQueueStatusResult.JobsEntry
+	(*WaitCycle)(nil),             // 30: lockstep.messages.WaitCycle
+	(*Failure)(nil),               // 31: lockstep.messages.Failure
+	(StartWait)(0),                // 32: lockstep.messages.StartWait
+	(*Verdict)(nil),               // 33: lockstep.messages.Verdict
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	2,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
 	2,  // 2: lockstep.messages.AwaitJobs.drafts:type_name -> lockstep.messages.JobDraft
-	29, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
-	30, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
-	31, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
-	12, // 6: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
-	9,  // 7: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	12, // 8: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
-	9,  // 9: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	9,  // 10: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
-	0,  // 11: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	32, // 12: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
-	30, // 13: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	30, // 14: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	28, // 15: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	9,  // 16: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	30, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
+	31, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
+	32, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
+	10, // 6: lockstep.messages.JobInfo.progress:type_name -> lockstep.messages.CommandProgress
+	13, // 7: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
+	9,  // 8: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
+	13, // 9: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
+	9,  // 10: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
+	9,  // 11: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
+	0,  // 12: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
+	33, // 13: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
+	31, // 14: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	31, // 15: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	29, // 16: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	9,  // 17: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2049,7 +2137,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -206,11 +206,13 @@ func (x *AdoptJob) GetProgram() JobProgram {
 	return JobProgram_LOCKSTEP_JOB
 }
 
-// JobProgressed has the content of an active job's file that its process has reported.
+// JobProgressed has the content of an active job's file that its process has reported,
+// empty if it has not changed, and the progress of its command.
 type JobProgressed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	Progress      *CommandProgress       `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +257,13 @@ func (x *JobProgressed) GetId() int64 {
 func (x *JobProgressed) GetEncoded() []byte {
 	if x != nil {
 		return x.Encoded
+	}
+	return nil
+}
+
+func (x *JobProgressed) GetProgress() *CommandProgress {
+	if x != nil {
+		return x.Progress
 	}
 	return nil
 }
@@ -961,10 +970,11 @@ func (x *GetStartErrorResult) GetText() string {
 	return ""
 }
 
-// ProcessReported: a job process has replaced its job's file. `encoded` is the
-// content, empty if it is long. With `write_error` the process cannot replace the file,
-// since the first failed attempt; `encoded` is of an earlier write then, or empty. With
-// `reader_since_us` its output has waited for its reader since then.
+// ProcessReported: a job process has replaced its job's file, or with `unchanged` it has
+// not. `encoded` is the content, empty if it is long. With `write_error` the process cannot
+// replace the file, since the first failed attempt; `encoded` is of an earlier write then, or
+// empty. With `reader_since_us` its output has waited for its reader since then. `progress`
+// is that of its command.
 type ProcessReported struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Id             int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -973,6 +983,8 @@ type ProcessReported struct {
 	WriteError     string                 `protobuf:"bytes,4,opt,name=write_error,json=writeError,proto3" json:"write_error,omitempty"`
 	FailingSinceUs int64                  `protobuf:"varint,5,opt,name=failing_since_us,json=failingSinceUs,proto3" json:"failing_since_us,omitempty"`
 	ReaderSinceUs  int64                  `protobuf:"varint,6,opt,name=reader_since_us,json=readerSinceUs,proto3" json:"reader_since_us,omitempty"`
+	Unchanged      bool                   `protobuf:"varint,7,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	Progress       *CommandProgress       `protobuf:"bytes,8,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1047,6 +1059,20 @@ func (x *ProcessReported) GetReaderSinceUs() int64 {
 		return x.ReaderSinceUs
 	}
 	return 0
+}
+
+func (x *ProcessReported) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
+}
+
+func (x *ProcessReported) GetProgress() *CommandProgress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
 }
 
 // IdentifyJob asks whether a job has a process that may act and whose lock file has this
@@ -1548,7 +1574,7 @@ var File_process_proto protoreflect.FileDescriptor
 
 const file_process_proto_rawDesc = "" +
 	"\n" +
-	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"\x85\x01\n" +
+	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\tjob.proto\"\x85\x01\n" +
 	"\bStartJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x12\x16\n" +
@@ -1557,10 +1583,11 @@ const file_process_proto_rawDesc = "" +
 	"\bAdoptJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x127\n" +
-	"\aprogram\x18\x03 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\"9\n" +
+	"\aprogram\x18\x03 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\"y\n" +
 	"\rJobProgressed\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"4\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\x12>\n" +
+	"\bprogress\x18\x03 \x01(\v2\".lockstep.messages.CommandProgressR\bprogress\"4\n" +
 	"\bJobEnded\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\"7\n" +
@@ -1600,7 +1627,7 @@ const file_process_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
 	"\x13GetStartErrorResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xca\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xa8\x02\n" +
 	"\x0fProcessReported\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x02 \x01(\tR\blivelock\x12\x18\n" +
@@ -1608,7 +1635,9 @@ const file_process_proto_rawDesc = "" +
 	"\vwrite_error\x18\x04 \x01(\tR\n" +
 	"writeError\x12(\n" +
 	"\x10failing_since_us\x18\x05 \x01(\x03R\x0efailingSinceUs\x12&\n" +
-	"\x0freader_since_us\x18\x06 \x01(\x03R\rreaderSinceUs\"K\n" +
+	"\x0freader_since_us\x18\x06 \x01(\x03R\rreaderSinceUs\x12\x1c\n" +
+	"\tunchanged\x18\a \x01(\bR\tunchanged\x12>\n" +
+	"\bprogress\x18\b \x01(\v2\".lockstep.messages.CommandProgressR\bprogress\"K\n" +
 	"\vIdentifyJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x12\n" +
@@ -1690,19 +1719,22 @@ var file_process_proto_goTypes = []any{
 	(*FailingWrite)(nil),           // 23: lockstep.messages.FailingWrite
 	(*BeginOp)(nil),                // 24: lockstep.messages.BeginOp
 	(*BeginOpResult)(nil),          // 25: lockstep.messages.BeginOpResult
-	(*Failure)(nil),                // 26: lockstep.messages.Failure
+	(*CommandProgress)(nil),        // 26: lockstep.messages.CommandProgress
+	(*Failure)(nil),                // 27: lockstep.messages.Failure
 }
 var file_process_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.StartJob.program:type_name -> lockstep.messages.JobProgram
 	0,  // 1: lockstep.messages.AdoptJob.program:type_name -> lockstep.messages.JobProgram
-	23, // 2: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
-	22, // 3: lockstep.messages.GetFailingWritesResult.readers:type_name -> lockstep.messages.ReaderWait
-	26, // 4: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
-	5,  // [5:5] is the sub-list for method output_type
-	5,  // [5:5] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	26, // 2: lockstep.messages.JobProgressed.progress:type_name -> lockstep.messages.CommandProgress
+	26, // 3: lockstep.messages.ProcessReported.progress:type_name -> lockstep.messages.CommandProgress
+	23, // 4: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
+	22, // 5: lockstep.messages.GetFailingWritesResult.readers:type_name -> lockstep.messages.ReaderWait
+	27, // 6: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_process_proto_init() }
@@ -1711,6 +1743,7 @@ func file_process_proto_init() {
 		return
 	}
 	file_failure_proto_init()
+	file_job_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
 
 	"lockstep/actors/kit"
 	"lockstep/core/job"
@@ -12,7 +13,8 @@ import (
 	"lockstep/messages"
 )
 
-// processReported passes the reported content of the file on to the queue. Without content the file is read. A report of a process that
+// processReported passes the reported content of the file, and the progress of its command, on to the queue. Without content the file is
+// read if it has changed. A report of a process that
 // is not this attempt's is dropped; in an adoption the file is then read again.
 func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReported) {
 	if m.Livelock != a.job.Livelock || !a.handshake.MayAct() {
@@ -24,11 +26,18 @@ func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReporte
 		a.readerSince = m.ReaderSinceUs
 		ctx.Send(ctx.Parent(), &readerWait{a.id, a.readerSince})
 	}
-	if len(m.Encoded) > 0 {
+	before := a.commandProgress
+	a.commandProgress = m.Progress
+	switch {
+	case len(m.Encoded) > 0:
 		a.progress(ctx, m.Encoded)
 		return
+	case !proto.Equal(m.Progress, before):
+		ctx.Send(a.config.Queue, &messages.JobProgressed{Id: a.id, Progress: m.Progress})
 	}
-	a.readReport(ctx)
+	if !m.Unchanged {
+		a.readReport(ctx)
+	}
 }
 
 // retryRead is a timer after a failed read of the file. version is that of the read.
@@ -88,7 +97,7 @@ func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 	a.version++
 	a.report = encoded
 	a.copyReport(ctx)
-	ctx.Send(a.config.Queue, &messages.JobProgressed{Id: a.id, Encoded: encoded})
+	ctx.Send(a.config.Queue, &messages.JobProgressed{Id: a.id, Encoded: encoded, Progress: a.commandProgress})
 	if a.config.Replicator != nil {
 		ctx.Send(a.config.Replicator, &messages.ReplicateJobFile{Id: a.id, Encoded: encoded})
 	}

@@ -265,3 +265,33 @@ func TestWhichClientIsAProcessOfAJob(t *testing.T) {
 		})
 	}
 }
+
+// The progress of a command is passed on to the queue when it changes, and with each content of the file. Nothing is read for it, and
+// nothing is written. That of another process is not heard.
+func TestTheProgressOfACommand(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		report := func(livelock string, encoded []byte, p *messages.CommandProgress) []any {
+			b.client.Ask(b.jobs, &messages.ProcessReported{Id: 1, Livelock: livelock, Encoded: encoded, Unchanged: encoded == nil, Progress: p})
+			b.Settle()
+			b.store.Quiet()
+			return b.queue.Unread()
+		}
+		half := &messages.CommandProgress{Percent: 50, Text: "half", SinceUs: 1, UpdatedUs: 2}
+		running := job.Encode(jobtest.Running(1))
+		for _, step := range []struct {
+			encoded []byte
+			said    *messages.CommandProgress
+			passed  bool
+		}{{nil, half, true}, {nil, half, false}, {running, half, true}, {nil, nil, true}, {running, nil, true}, {nil, nil, false}} {
+			got := report(jobtest.Livelock(1), step.encoded, step.said)
+			require.Empty(t, report(jobtest.Livelock(2), nil, half))
+			if !step.passed {
+				require.Empty(t, got)
+				continue
+			}
+			require.Len(t, got, 1)
+			require.EqualExportedValues(t, &messages.JobProgressed{Id: 1, Encoded: step.encoded, Progress: step.said}, got[0])
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package luxi_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,14 @@ func TestReportJob(t *testing.T) {
 		require.JSONEq(t, `{"success":true,"result":null}`, c.Answer())
 		m := kittest.Expect[*messages.ProcessReported](b.jobs)
 		require.EqualExportedValues(t, &messages.ProcessReported{Id: 7, Livelock: "/lock", Encoded: []byte(`{"id": 7}`)}, m)
+
+		// The condition; a later version may add keys, and the bounds hold whoever reports.
+		c.Call("LockstepReportJob", `[7, "/lock", null, {"error": "full", "since_us": 5, "reader_since_us": 6, "unchanged": true, "new": 1,
+			"progress": {"percent": 400, "text": "a\u001b[2J`+strings.Repeat("x", 200)+`", "since_us": 7, "updated_us": 8}}]`)
+		c.Answer()
+		m = kittest.Expect[*messages.ProcessReported](b.jobs)
+		require.EqualExportedValues(t, &messages.ProcessReported{Id: 7, Livelock: "/lock", WriteError: "full", FailingSinceUs: 5, ReaderSinceUs: 6,
+			Unchanged: true, Progress: &messages.CommandProgress{Percent: 100, Text: "a [2J" + strings.Repeat("x", 95), SinceUs: 7, UpdatedUs: 8}}, m)
 	})
 }
 

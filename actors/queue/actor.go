@@ -157,7 +157,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.PickJob:
 		q.pick(ctx, m.Id)
 	case *messages.JobProgressed:
-		q.progress(ctx, m.Id, m.Encoded)
+		q.progress(ctx, m)
 	case *messages.JobEnded:
 		q.ended(ctx, m)
 	case *messages.FiltersStarted, *messages.EvaluateFiltersResult, *messages.VerdictsChanged, *messages.ReachOp, *messages.ReachOpResult:

@@ -6,6 +6,7 @@ import (
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 
@@ -37,12 +38,19 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Launch: launch, Program: program})
 }
 
-// progress takes the content of the file of an active job. A report about a job that
+// progress takes the content of the file of an active job, and the progress of its command. A report about a job that
 // has ended is ignored. The content stays in memory even if the job is final, for the
 // jobs actor may have to adopt the job.
-func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
+func (q *queue) progress(ctx actor.Context, m *messages.JobProgressed) {
+	id, encoded := m.Id, m.Encoded
 	e := q.index.get(id)
-	if e == nil || e.stage != active {
+	switch {
+	case e == nil || e.stage != active:
+		return
+	case len(encoded) == 0:
+		info := query.WithProgress(e.info, m.Progress)
+		q.index.setInfo(e, info)
+		q.notifyAllSubscribers(ctx, info)
 		return
 	}
 	j, err := job.Decode(encoded)
@@ -53,7 +61,7 @@ func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
 	}
 	former := e.info.Priority
 	info := q.nextInfo(e, j, encoded)
-	info.Encoded = encoded
+	info.Encoded, info.Progress = encoded, m.Progress
 	q.index.setInfo(e, info)
 	if info.Priority != former {
 		ctx.Send(q.config.Scheduler, &messages.PriorityChanged{Id: id, Priority: info.Priority})

@@ -26,6 +26,7 @@ type subscribers struct {
 type notifiedState struct {
 	status, priority int32
 	wait             messages.StartWait
+	progressUS       int64 // when the progress was updated; 0: there is none
 }
 
 func newSubscribers() *subscribers {
@@ -84,7 +85,7 @@ func (s *subscribers) news(infos ...*messages.JobInfo) []*messages.JobInfo {
 	}
 	var news []*messages.JobInfo
 	for _, info := range infos {
-		now := notifiedState{status: info.Status, priority: info.Priority, wait: info.Wait}
+		now := notifiedState{status: info.Status, priority: info.Priority, wait: info.Wait, progressUS: info.Progress.GetUpdatedUs()}
 		if last, known := s.notified[info.Id]; !known || last != now {
 			s.notified[info.Id] = now
 			news = append(news, info)

@@ -1,6 +1,12 @@
 package answer
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"lockstep/core/progress"
+)
 
 // JobSelection is the argument of LockstepListJobs. A job is selected if it matches each list that is not empty, and it
 // matches a list if it matches one element. In Names and Opcodes '*' stands for any text and '?' for one character.
@@ -97,11 +103,53 @@ type ListedJob struct {
 	Started  Time     `json:"start_ts"`
 	Ended    Time     `json:"end_ts"`
 	Archived bool     `json:"archived"`
+	// Progress is that of the command of the running opcode; nil: it has said nothing.
+	Progress *Progress `json:"progress,omitempty"`
+}
+
+// Progress is what a command says about its progress.
+type Progress struct {
+	Percent *float64 `json:"percent"` // 0 to 100, with one decimal; nil: not known
+	Text    string   `json:"text"`    // at most 100 bytes, printable; empty: none
+	Since   Time     `json:"since_ts"`
+	Updated Time     `json:"updated_ts"`
+	End     Time     `json:"end_ts"` // when the command is expected to end; zero: not known
+}
+
+// NewProgress is a Progress with the estimate of its end. A negative percent is not known. Times are in microseconds since 1970.
+func NewProgress(percent float64, text string, sinceUS, updatedUS int64) *Progress {
+	p := &Progress{Text: text, Since: TimeOf(sinceUS), Updated: TimeOf(updatedUS)}
+	if percent >= 0 {
+		p.Percent = &percent
+	}
+	p.End.Time = progress.End(percent, p.Since.Time, p.Updated.Time)
+	return p
+}
+
+// Share is the percentage for people, such as "40%"; empty if it is not known.
+func (p *Progress) Share() string {
+	if p.Percent == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*p.Percent, 'f', -1, 64) + "%"
+}
+
+// Words are the text and the rest of the time for people: "copying disk 2, 12m left". span writes a duration. When the expected end has
+// passed, nothing is said of it.
+func (p *Progress) Words(now time.Time, span func(time.Duration) string) string {
+	left := p.End.Sub(now)
+	switch {
+	case p.End.IsZero() || left < time.Second:
+		return p.Text
+	case p.Text == "":
+		return span(left.Truncate(time.Second)) + " left"
+	}
+	return p.Text + ", " + span(left.Truncate(time.Second)) + " left"
 }
 
 // JobEvents answers LockstepEvents: what has changed since the call before on the same connection.
 type JobEvents struct {
-	// Jobs are new jobs and jobs whose status, priority or hold has changed, each as it was after the change, in order.
+	// Jobs are new jobs and jobs whose status, priority, hold or progress has changed, each as it was after the change, in order.
 	Jobs     []ListedJob `json:"jobs"`
 	Archived []int64     `json:"archived"` // jobs that have left the queue
 	// Missed: changes may have been lost, or this is the first call. The client lists the jobs.

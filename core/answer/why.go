@@ -8,12 +8,14 @@ import (
 
 // Why answers LockstepWhy: why a job does not run, or its current state.
 type Why struct {
-	Archived bool     `json:"archived"`
-	ID       int64    `json:"id"`
-	Name     string   `json:"name,omitempty"` // empty: none
-	Reasons  []Reason `json:"reasons"`
-	Status   string   `json:"status"`
-	Summary  []string `json:"summary"`
+	Archived bool   `json:"archived"`
+	ID       int64  `json:"id"`
+	Name     string `json:"name,omitempty"` // empty: none
+	// Progress is that of the command of the running opcode; nil: it has said nothing.
+	Progress *Progress `json:"progress,omitempty"`
+	Reasons  []Reason  `json:"reasons"`
+	Status   string    `json:"status"`
+	Summary  []string  `json:"summary"`
 }
 
 // The kinds of reasons.

@@ -7,6 +7,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/lock"
+	"lockstep/core/progress"
 	"lockstep/core/wire"
 )
 
@@ -138,6 +139,7 @@ func (p *Process) Deadline() time.Time {
 	consider(p.writes.retryAt)
 	consider(p.reports.at)
 	consider(p.reports.reminder)
+	consider(p.reports.progressDue())
 	consider(p.permission.at)
 	consider(p.locks.at)
 	consider(p.locks.limit)
@@ -166,6 +168,7 @@ func (p *Process) Tick(now time.Time) Actions {
 	if p.reports.isDue(now) {
 		p.reports.send(&p.out)
 	}
+	p.reports.tellProgress(now, &p.out)
 	p.reports.remind(now, &p.out)
 	if p.permission.isDue(now) {
 		p.permission.ask(&p.out)
@@ -215,6 +218,7 @@ func (p *Process) Answered(now time.Time, line Line, number uint64, result json.
 		if delivered && p.permission.step == awaitingReports {
 			p.permission.ask(&p.out)
 		}
+		p.reports.tellProgress(now, &p.out)
 	case PermissionLine:
 		if !p.permission.accept(number) {
 			break
@@ -277,9 +281,23 @@ func (p *Process) ReaderAwaited(now, since time.Time) Actions {
 	return p.take()
 }
 
+// Progressed: the command of opcode op says something about its progress. After the end of the opcode it is ignored. The daemon hears of
+// it twice a second at most, and of the latest line.
+func (p *Process) Progressed(now time.Time, op int, l progress.Line) Actions {
+	if p.stage == working && p.executing && op == p.machine.op {
+		var said *Progress
+		if began := p.Job().Ops[op].Exec; !l.IsEmpty() {
+			said = &Progress{Line: l, SinceUS: began.Sec*1e6 + began.Usec, UpdatedUS: now.UnixMicro()}
+		}
+		p.reports.progressed(now, &p.out, said)
+	}
+	return p.take()
+}
+
 // Executed: the opcode has ended, and nothing works with its locks.
 func (p *Process) Executed(now time.Time, o Outcome) Actions {
 	p.executing = false
+	p.reports.commandEnded()
 	if p.stage == abandoning {
 		p.exitAbandoned()
 		return p.take()

@@ -561,7 +561,7 @@ func TestAFailingWriteIsReported(t *testing.T) {
 	report := r.calls[ReportLine].Args
 	require.Len(t, report, 4)
 	require.Equal(t, undelivered, report[2], "the daemon has not got it yet")
-	require.Equal(t, &Hindrance{WriteFailure: WriteFailure{Error: full.Error(), SinceUS: began.UnixMicro()}}, report[3])
+	require.Equal(t, &Condition{WriteFailure: WriteFailure{Error: full.Error(), SinceUS: began.UnixMicro()}}, report[3])
 	r.answer(ReportLine, "null", nil)
 	if r.write == nil {
 		r.tick()

@@ -201,7 +201,11 @@ func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
 	dst = appendTime(append(dst, `,"received_ts":`...), info.ReceivedUs)
 	dst = appendTime(append(dst, `,"start_ts":`...), info.StartUs)
 	dst = appendTime(append(dst, `,"end_ts":`...), info.EndUs)
-	return append(strconv.AppendBool(append(dst, `,"archived":`...), archived), '}')
+	dst = strconv.AppendBool(append(dst, `,"archived":`...), archived)
+	if p := ProgressOf(info); p != nil {
+		dst = appendJSON(append(dst, `,"progress":`...), p)
+	}
+	return append(dst, '}')
 }
 
 // appendTime appends a time in microseconds as it is on the wire; null for 0.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -108,6 +109,8 @@ func TestListedJobs(t *testing.T) {
 		{Id: 1, Summary: []string{}},
 		{Id: 7, Name: "nightly", Status: int32(job.Error), Result: "exit 3 ä\"", User: "uid=0(root)", Priority: -5, Summary: []string{"A", "B(<c>)"},
 			ReceivedUs: 1_000_002, StartUs: 2_000_000, EndUs: 3_000_001},
+		{Id: 8, Summary: []string{}, Progress: &messages.CommandProgress{Percent: 40, Text: "copying ä\"", SinceUs: 100e6, UpdatedUs: 140e6}},
+		{Id: 9, Summary: []string{}, Progress: &messages.CommandProgress{Percent: -1, Text: "copying", SinceUs: 100e6, UpdatedUs: 140e6}},
 	} {
 		encoded := AppendListed(nil, info, info.Id == 7)
 		var listed answer.ListedJob
@@ -119,6 +122,20 @@ func TestListedJobs(t *testing.T) {
 		require.Equal(t, info.Result, listed.Result)
 		require.Equal(t, info.Summary, listed.Summary)
 		require.Equal(t, info.EndUs, max(0, listed.Ended.UnixMicro()))
+		switch info.Id {
+		case 8:
+			require.Equal(t, 40.0, *listed.Progress.Percent)
+			require.Equal(t, "copying ä\"", listed.Progress.Text)
+			require.Equal(t, "40%", listed.Progress.Share())
+			require.EqualValues(t, 200e6, listed.Progress.End.UnixMicro())
+			require.Equal(t, "copying ä\", 30s left", listed.Progress.Words(time.UnixMicro(170e6), time.Duration.String))
+			require.Equal(t, "copying ä\"", listed.Progress.Words(time.UnixMicro(200e6), time.Duration.String))
+		case 9:
+			require.Nil(t, listed.Progress.Percent)
+			require.Equal(t, "copying", listed.Progress.Words(time.UnixMicro(170e6), time.Duration.String))
+		default:
+			require.Nil(t, listed.Progress)
+		}
 	}
 }
 

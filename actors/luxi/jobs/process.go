@@ -14,15 +14,15 @@ import (
 )
 
 // reportJob takes [id, livelock, job] from a job process that has written its file; a null job means that the job is
-// long and the file must be read. A process whose job cannot go on adds a jobproc.Hindrance. The livelock's name
+// long and the file must be read. The process adds a jobproc.Condition if there is one. The livelock's name
 // identifies the attempt. It does not authenticate the sender: each client that may open the socket can do more harm in
 // other ways. The answer is null, at once, because a report is a hint.
 func reportJob(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var livelock string
 	var encoded json.RawMessage
-	var hindrance jobproc.Hindrance
-	into := []any{&id, &livelock, &encoded, &hindrance}
+	var condition jobproc.Condition
+	into := []any{&id, &livelock, &encoded, &condition}
 	if len(args) < len(into) {
 		into = into[:3]
 	}
@@ -33,9 +33,19 @@ func reportJob(c *request, ctx actor.Context, args []json.RawMessage) error {
 		encoded = nil
 	}
 	ctx.Send(c.Config.Jobs, &messages.ProcessReported{Id: int64(id), Livelock: livelock, Encoded: encoded,
-		WriteError: hindrance.Error, FailingSinceUs: hindrance.SinceUS, ReaderSinceUs: hindrance.ReaderSinceUS})
+		WriteError: condition.Error, FailingSinceUs: condition.SinceUS, ReaderSinceUs: condition.ReaderSinceUS,
+		Unchanged: condition.Unchanged, Progress: commandProgress(condition.Progress)})
 	c.Succeed(ctx, nil)
 	return nil
+}
+
+// commandProgress is the progress of a report, within its bounds: the report may come from any client.
+func commandProgress(p *jobproc.Progress) *messages.CommandProgress {
+	if p == nil {
+		return nil
+	}
+	l := p.Bounded()
+	return &messages.CommandProgress{Percent: l.Percent, Text: l.Text, SinceUs: p.SinceUS, UpdatedUs: p.UpdatedUS}
 }
 
 // beginOpcode takes [id, livelock, opcode] from a job process that asks for the permission to begin that opcode. The

@@ -88,6 +88,7 @@ func (w *explanation) reply(ctx actor.Context, reasons []answer.Reason) {
 		Name:     w.info.Name,
 		Status:   query.ClientStatus(w.info).String(),
 		Summary:  w.info.Summary,
+		Progress: query.ProgressOf(w.info),
 		Archived: w.archived,
 		Reasons:  reasons,
 	})
