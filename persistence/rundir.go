@@ -60,6 +60,11 @@ func BootNotePath(runDir string, id int64) string {
 	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".boot")
 }
 
+// ProgressPath is the pipe in which the command of a job says its progress.
+func ProgressPath(runDir string, id int64) string {
+	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".progress")
+}
+
 func messageDir(runDir string) string {
 	return filepath.Join(runDir, "luxidmessages")
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/jobproc"
+	"lockstep/core/progress"
 	"lockstep/edge/reaper"
 )
 
@@ -66,6 +67,7 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 		return failure("OpExecError", "cannot make a pipe: "+err.Error())
 	}
 	out.complain(x.keep.begin(x.op))
+	defer x.openProgress(out.complain)()
 	var cmd *exec.Cmd
 	err = retrySpawn(func() error {
 		cmd = c.newCmd(path, env, out)
@@ -138,6 +140,7 @@ func (c *command) environment(x *execution) []string {
 	}
 	values["LOCKSTEP_OPCODE"] = strconv.Itoa(x.op + 1)
 	values["LOCKSTEP_SOCKET"] = x.socket
+	values[progress.EnvName] = x.progressPath
 	// The held locks, because a command cannot know otherwise which of its any-of locks it has.
 	names := make([]string, len(x.locks))
 	for i, l := range x.locks {

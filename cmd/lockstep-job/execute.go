@@ -6,6 +6,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
+	"lockstep/core/progress"
 )
 
 // execution is what an opcode needs to be prepared or executed on a separate goroutine.
@@ -25,6 +26,9 @@ type execution struct {
 	emit     func([]jobproc.LogEntry)                          // returns when the shell has the entries
 	relay    *relay
 	keep     *keeper
+
+	progressPath string              // of the pipe of commands
+	progressed   func(progress.Line) // tells the shell what the command says; does not block
 }
 
 func (x *execution) log(kind string, payload json.RawMessage) {

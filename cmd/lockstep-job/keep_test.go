@@ -21,6 +21,7 @@ import (
 	"lockstep/core/jobproc"
 	"lockstep/core/outflow"
 	"lockstep/core/paths"
+	"lockstep/core/progress"
 	"lockstep/persistence"
 )
 
@@ -31,11 +32,15 @@ type keeping struct {
 	keep    *keeper
 	log     bytes.Buffer // messages
 	written [2]bytes.Buffer
+
+	progressPath string
+	progressed   func(progress.Line)
 }
 
 func newKeeping(t *testing.T, limit int64) *keeping {
 	dir := t.TempDir()
-	return &keeping{T: t, dataDir: dir, keep: newKeeper(dir, 7, limit)}
+	return &keeping{T: t, dataDir: dir, keep: newKeeper(dir, 7, limit), progressPath: filepath.Join(t.TempDir(), "7.progress"),
+		progressed: func(progress.Line) {}}
 }
 
 // command runs a shell command as an opcode of the job, and returns its outcome.
@@ -44,7 +49,8 @@ func (b *keeping) command(op int, script string) jobproc.Outcome {
 	parameters, err := json.Marshal(map[string]any{"argv": []string{"/bin/sh", "-c", script}})
 	require.NoError(b, err)
 	relay := newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), false), nil, nil)
-	x := &execution{id: 7, op: op, livelock: "none", input: parameters, lease: &lease{}, relay: relay, keep: b.keep, emit: b.emit}
+	x := &execution{id: 7, op: op, livelock: "none", input: parameters, lease: &lease{}, relay: relay, keep: b.keep, emit: b.emit,
+		progressPath: b.progressPath, progressed: b.progressed}
 	return x.runCommand(parameters)
 }
 

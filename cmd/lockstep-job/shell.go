@@ -16,6 +16,7 @@ import (
 	"lockstep/core/lock"
 	"lockstep/core/outflow"
 	"lockstep/core/paths"
+	"lockstep/core/progress"
 	"lockstep/core/rawjson"
 	"lockstep/persistence"
 )
@@ -30,13 +31,21 @@ type shell struct {
 	lines        [jobproc.LockLine + 1]*line
 	signals      <-chan os.Signal
 	priorityPath string
+	progressPath string // of the pipe of commands
 	relay        *relay
 	keep         *keeper
 
 	events    chan event
+	progress  chan opProgress         // holds the latest line that the process does not know
 	output    chan []jobproc.LogEntry // unbuffered, so that the output of an opcode comes before its end
 	endOpcode func()                  // ends the preparation or the execution of the opcode
 	timer     *time.Timer             // for the deadline of the process
+}
+
+// opProgress is what the command of an opcode says about its progress.
+type opProgress struct {
+	op   int
+	line progress.Line
 }
 
 // event passes an event on to the process.
@@ -45,6 +54,7 @@ type event func(now time.Time) jobproc.Actions
 func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, place place, signals <-chan os.Signal) *shell {
 	runDir := place.runDir
 	s := &shell{process: p, lease: l, files: files, signals: signals, priorityPath: persistence.PriorityPath(runDir, int64(p.Job().ID)),
+		progressPath: persistence.ProgressPath(runDir, int64(p.Job().ID)), progress: make(chan opProgress, 1),
 		queue:  &connections{socket: persistence.SocketPath(runDir, persistence.LuxiSocket)},
 		events: make(chan event), output: make(chan []jobproc.LogEntry), endOpcode: func() {}, timer: time.NewTimer(0)}
 	first := p.Spec(0)
@@ -90,6 +100,8 @@ func (s *shell) await() jobproc.Actions {
 		return e(time.Now())
 	case entries := <-output:
 		return s.process.Logged(time.Now(), entries)
+	case said := <-s.progress:
+		return s.process.Progressed(time.Now(), said.op, said.line)
 	case signal := <-s.signals:
 		return s.signalled(signal)
 	case <-due:
@@ -203,6 +215,15 @@ func (s *shell) readerAwaited(since time.Time) {
 	s.events <- func(now time.Time) jobproc.Actions { return s.process.ReaderAwaited(now, since) }
 }
 
+// progressed keeps what the command of opcode op says, in place of what it has said before. One goroutine at a time calls it.
+func (s *shell) progressed(op int, l progress.Line) {
+	select {
+	case <-s.progress:
+	default:
+	}
+	s.progress <- opProgress{op, l}
+}
+
 // readerLost says in the log why the command does not wait for its reader any more.
 func (s *shell) readerLost(complaint string) {
 	s.output <- []jobproc.LogEntry{{Kind: job.LogMessage, Payload: rawjson.Quote(complaint)}}
@@ -233,7 +254,8 @@ func (s *shell) newExecution(op int, locks []lock.Item) *execution {
 	j, spec := s.process.Job(), s.process.Spec(op)
 	return &execution{id: j.ID, op: op, name: s.process.Spec(0).Name, socket: s.queue.socket, lease: s.lease, livelock: j.Livelock, input: j.Ops[op].Input,
 		secrets: spec.Secrets, locks: locks, killed: ctx.Done(), command: spec.Command, ask: s.queue.ask, relay: s.relay, keep: s.keep,
-		emit: func(entries []jobproc.LogEntry) { s.output <- entries }}
+		emit:         func(entries []jobproc.LogEntry) { s.output <- entries },
+		progressPath: s.progressPath, progressed: func(l progress.Line) { s.progressed(op, l) }}
 }
 
 // prepare does what an opcode does before it takes its locks. Only OP_TEST_JQUEUE does anything.

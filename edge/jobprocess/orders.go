@@ -112,12 +112,18 @@ func (p *Processes) removeLive(attempt uint64) {
 		close(l.ended)
 		delete(p.live, attempt)
 		p.removePriorityMessage(l.job.ID)
+		p.removeProgressPipe(l.job.ID)
 	}
 }
 
 // removePriorityMessage removes the priority file of a process that has ended.
 func (p *Processes) removePriorityMessage(id int64) {
 	_ = os.Remove(persistence.PriorityPath(p.config.RunDir, id))
+}
+
+// removeProgressPipe removes the pipe of a process that was killed. Nobody reads it any more.
+func (p *Processes) removeProgressPipe(id int64) {
+	_ = os.Remove(persistence.ProgressPath(p.config.RunDir, id))
 }
 
 // Tell passes a client's order to a running job process, by Ganeti's signals: SIGTERM to cancel, SIGUSR1 for a priority in a file

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/core/progress"
+)
+
+// progressPipe is the pipe in which a command says its progress. It is a FIFO in the run directory, whose path is in the environment of
+// the command. A descriptor that the command inherits would be lost in programs that close those they do not know, such as sudo and
+// children of Python.
+//
+// The pipe is open for reading and writing until the end of the command, so that no writer waits for a reader and none is the last one.
+type progressPipe struct {
+	path string
+	file *os.File
+	read chan struct{} // closed when no more is read
+}
+
+// openProgressPipe makes the pipe, in place of one that a killed process has left. said gets each line that is the latest in what was read
+// at once. It must not block.
+func openProgressPipe(path string, said func(progress.Line)) (*progressPipe, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	p := &progressPipe{path: path, file: file, read: make(chan struct{})}
+	go func() {
+		defer close(p.read)
+		var lines progress.Reader
+		buffer := make([]byte, 16<<10)
+		for {
+			n, err := file.Read(buffer)
+			if l, ok := lines.Read(buffer[:n]); ok {
+				said(l)
+			}
+			if err != nil {
+				return // close
+			}
+		}
+	}()
+	return p, nil
+}
+
+// close removes the pipe. When it returns, said is not called any more.
+func (p *progressPipe) close() {
+	_ = os.Remove(p.path)
+	_ = p.file.Close()
+	<-p.read
+}
+
+// openProgress makes the pipe of the opcode's command. Without it the command runs, and the log says so.
+func (x *execution) openProgress(complain func(string)) (end func()) {
+	pipe, err := openProgressPipe(x.progressPath, x.progressed)
+	if err != nil {
+		complain(fmt.Sprintf("the command cannot say its progress: %v", err))
+		return func() {}
+	}
+	return pipe.close
+}
