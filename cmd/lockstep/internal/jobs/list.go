@@ -52,16 +52,20 @@ reason; "lockstep why ID" has details and remedies. --estimate adds when jobs ar
 expected to start and to end, for at most 1,000 jobs that have not ended.
 
 %s
-The column Result has the end of a job that did not succeed. A running job "waits for
+The column Result has the end of a job that did not succeed, and Progress what the
+command of a job says with "lockstep progress". A running job "waits for
 its reader" if its output waits for the command that follows it.
 
 With --json all selected jobs are printed: a list of {"id": number, "name": string,
 "status": string, "result": string, "user": string, "parent": number, "priority": number,
 "summary": [string], "received": time, "started": time, "ended": time,
-"archived": bool, "reader_since": time, "why": string, "estimate": object}, times as
-RFC 3339 or null. "parent" is the job whose process has submitted it, or 0. "reader_since"
-is present only if the output waits for its reader, "why" only with --pending, and
-"estimate", as "lockstep order --json" prints it, only with --estimate.`, shownUnfinished, shownEnded, selection.Help),
+"archived": bool, "reader_since": time, "progress": {"percent": number or null,
+"text": string, "since": time, "updated": time, "end": time}, "why": string,
+"estimate": object}, times as RFC 3339 or null. "parent" is the job whose process has
+submitted it, or 0. "reader_since" is present only if the output waits for its reader,
+"progress" only if the command has said something, "end" of it being the expected end of
+the command, "why" only with --pending, and "estimate", as "lockstep order --json" prints
+it, only with --estimate.`, shownUnfinished, shownEnded, selection.Help),
 		Example: `  lockstep list
   lockstep list --pending
   lockstep list --pending --estimate
@@ -106,12 +110,15 @@ type ListedJob struct {
 	Archived bool             `json:"archived"`
 	// ReaderSince is since when the output of a running job waits for its reader; nil: it does not.
 	ReaderSince *client.Timestamp `json:"reader_since,omitempty"`
+	// Progress is that of the command of the running opcode; nil: it has said nothing.
+	Progress *cli.Progress `json:"progress,omitempty"`
 	// Why is the reason of a pending job, "" if unknown; nil without --pending.
 	Why *string `json:"why,omitempty"`
 	// Estimate is nil without --estimate, and if there is none.
 	Estimate *order.Shown `json:"estimate,omitempty"`
 
-	depth int // below how many of the listed jobs it is, with --tree
+	said  *answer.Progress // as Progress
+	depth int              // below how many of the listed jobs it is, with --tree
 }
 
 // selection is the request of the command. The error is a *UsageError about flags that exclude each other.
@@ -205,7 +212,8 @@ func fetchList(ctx context.Context, daemon client.Querier, wanted answer.JobSele
 	for i, job := range list.Jobs {
 		jobs[i] = ListedJob{ID: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User, Parent: job.Parent,
 			Priority: job.Priority, Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received),
-			Started: client.Timestamp(job.Started), Ended: client.Timestamp(job.Ended), Archived: job.Archived}
+			Started: client.Timestamp(job.Started), Ended: client.Timestamp(job.Ended), Archived: job.Archived,
+			Progress: cli.ShownProgress(job.Progress), said: job.Progress}
 	}
 	for _, wait := range list.Readers {
 		if i := slices.IndexFunc(jobs, func(j ListedJob) bool { return j.ID == wait.Job }); i >= 0 {
@@ -234,7 +242,7 @@ type column struct {
 	rank int
 }
 
-// columns are the columns of the table: those for names and results only if a job has one.
+// columns are the columns of the table: those for names, results and progress only if a job has one.
 func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 	list := []column{{title: "ID", cell: func(job ListedJob) string { return strconv.FormatInt(job.ID, 10) }}}
 	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Name != "" }) {
@@ -244,6 +252,14 @@ func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Result != "" }) {
 		result := func(job ListedJob) string { return term.OrDash(term.Visible(job.Result)) }
 		list = append(list, column{title: "Result", wide: true, cell: result})
+	}
+	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.said != nil }) {
+		list = append(list, column{title: "Progress", wide: true, cell: func(job ListedJob) string {
+			if job.said == nil {
+				return "-"
+			}
+			return cli.ProgressText(job.said, now)
+		}})
 	}
 	return append(list,
 		column{title: "Priority", rank: 1, cell: func(job ListedJob) string { return cli.PriorityName(job.Priority) }},

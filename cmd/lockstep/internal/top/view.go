@@ -142,6 +142,9 @@ func (m *model) row(j *answer.ListedJob, selected bool) string {
 		mark = m.colours.Title("> ")
 	}
 	what := cli.Work(j.Summary)
+	if j.Progress != nil {
+		what = cli.ProgressText(j.Progress, m.now()) + "  – " + what
+	}
 	if note := m.state.why[j.ID]; note != "" {
 		what += "  – " + term.Visible(note)
 	} else if j.Result != "" {

@@ -37,6 +37,7 @@ type whyShown struct {
 	Archived bool     `json:"archived"`
 	Reasons  []any    `json:"reasons"`
 
+	Progress *cli.Progress  `json:"progress,omitempty"` // as list --json prints it
 	Estimate *estimateShown `json:"estimate,omitempty"` // with --estimate
 }
 
@@ -50,7 +51,8 @@ func (w jobWhy) shown(now time.Time) whyShown {
 	for _, reason := range w.reasons() {
 		reasons = append(reasons, reason.document(now))
 	}
-	shown := whyShown{ID: w.ID, Name: w.Name, Status: w.Status, Summary: cli.OrEmpty(w.Summary), Archived: w.Archived, Reasons: reasons}
+	shown := whyShown{ID: w.ID, Name: w.Name, Status: w.Status, Summary: cli.OrEmpty(w.Summary), Archived: w.Archived, Reasons: reasons,
+		Progress: cli.ShownProgress(w.Progress)}
 	if w.estimate != nil {
 		shown.Estimate = &estimateShown{*w.estimate, w.estimate.Sentence(now)}
 	}

@@ -41,6 +41,9 @@ func (p whyPrinter) job(why jobWhy) {
 			fmt.Fprintln(p.out, "- "+reason.sentence(p.now))
 		}
 	}
+	if why.Progress != nil {
+		fmt.Fprintln(p.out, "Progress:", cli.ProgressText(why.Progress, p.now))
+	}
 	if why.estimate != nil {
 		fmt.Fprintln(p.out, why.estimate.Sentence(p.now))
 	}
