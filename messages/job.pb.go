@@ -1208,9 +1208,10 @@ func (x *JobChanged) GetEncoded() []byte {
 }
 
 // SubscribeAllJobs subscribes the sender to all jobs of this incarnation of the queue by
-// JobStatesChanged.
+// JobStatesChanged. With `progress` it comes for the progress of commands, too.
 type SubscribeAllJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Progress      bool                   `protobuf:"varint,1,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1245,8 +1246,16 @@ func (*SubscribeAllJobs) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
-// JobStatesChanged: the jobs in `jobs` are new, or their status, priority, hold, progress
-// or wait for dependencies has changed. The jobs in `archived` have left the queue.
+func (x *SubscribeAllJobs) GetProgress() bool {
+	if x != nil {
+		return x.Progress
+	}
+	return false
+}
+
+// JobStatesChanged: the jobs in `jobs` are new, or their status, priority, hold, wait for
+// dependencies or, for those who hear of it, progress has changed. The jobs in `archived`
+// have left the queue.
 type JobStatesChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -1989,8 +1998,9 @@ const file_job_proto_rawDesc = "" +
 	"\n" +
 	"JobChanged\x12.\n" +
 	"\x04info\x18\x01 \x01(\v2\x1a.lockstep.messages.JobInfoR\x04info\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"\x12\n" +
-	"\x10SubscribeAllJobs\"^\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\".\n" +
+	"\x10SubscribeAllJobs\x12\x1a\n" +
+	"\bprogress\x18\x01 \x01(\bR\bprogress\"^\n" +
 	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
 	"\barchived\x18\x02 \x03(\x03R\barchived\"\x97\x02\n" +

@@ -5,7 +5,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/answer"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -30,8 +29,6 @@ type jobEvent struct {
 	StartTime    *string   `json:"start"`
 	End          *[2]int64 `json:"end_ts"`
 	EndTime      *string   `json:"end"`
-	// Progress is that of the command of the running opcode; nil: it has said nothing.
-	Progress *answer.Progress `json:"progress,omitempty"`
 }
 
 // archivedEvent is an event about a job that was archived.
@@ -47,7 +44,6 @@ func (e *events) jobStatesChanged(ctx actor.Context, m *messages.JobStatesChange
 			Summary: info.Summary[:min(len(info.Summary), summaryMax)], Opcodes: len(info.Summary),
 			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
 			ReceivedTime: rfc3339(info.ReceivedUs), StartTime: rfc3339(info.StartUs), EndTime: rfc3339(info.EndUs),
-			Progress: query.ProgressOf(info),
 		})
 		if query.StatusOf(info).Final() {
 			e.config.Feed.Ended(end(info))

@@ -52,11 +52,11 @@ type jobActor struct {
 	reportMissed     bool               // a report came before the adoption was complete
 	callOff          uint64             // number of the open CallOff; 0: none
 	orders           clientOrders
-	commandProgress  *messages.CommandProgress // as the process reported it; nil: none
-	readerSince      int64                     // as the jobs actor was told
-	failing          bool                      // the jobs actor was told that the file cannot be written
-	tries            int                       // failed disk requests
-	triedSince       time.Time                 // of the first of them
+	said             commandSaid
+	readerSince      int64     // as the jobs actor was told
+	failing          bool      // the jobs actor was told that the file cannot be written
+	tries            int       // failed disk requests
+	triedSince       time.Time // of the first of them
 	retry            func(actor.Context)
 }
 
@@ -121,6 +121,8 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.retry(ctx)
 	case *retryRead:
 		a.retryRead(ctx, m)
+	case *tellDue:
+		a.tellDueProgress(ctx)
 	case *failJob:
 		a.gaveUpText = m.text
 		a.finalize(ctx)

@@ -5,17 +5,16 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/proto"
 
 	"lockstep/actors/kit"
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/core/progress"
 	"lockstep/messages"
 )
 
 // processReported passes the reported content of the file, and the progress of its command, on to the queue. Without content the file is
-// read if it has changed. A report of a process that
-// is not this attempt's is dropped; in an adoption the file is then read again.
+// read if it has changed. A report of a process that is not this attempt's is dropped; in an adoption the file is then read again.
 func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReported) {
 	if m.Livelock != a.job.Livelock || !a.handshake.MayAct() {
 		a.reportMissed = a.start == nil // else the report is not of this attempt's process
@@ -26,17 +25,51 @@ func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReporte
 		a.readerSince = m.ReaderSinceUs
 		ctx.Send(ctx.Parent(), &readerWait{a.id, a.readerSince})
 	}
-	before := a.commandProgress
-	a.commandProgress = m.Progress
-	switch {
-	case len(m.Encoded) > 0:
+	news := m.Progress != nil || a.said.latest != nil
+	a.said.latest = m.Progress
+	if len(m.Encoded) > 0 {
 		a.progress(ctx, m.Encoded)
 		return
-	case !proto.Equal(m.Progress, before):
-		ctx.Send(a.config.Queue, &messages.JobProgressed{Id: a.id, Progress: m.Progress})
+	}
+	if news {
+		a.tellProgress(ctx)
 	}
 	if !m.Unchanged {
 		a.readReport(ctx)
+	}
+}
+
+// commandSaid is what the command of a job says about its progress, as its process has reported it.
+type commandSaid struct {
+	latest *messages.CommandProgress // nil: nothing
+	from   time.Time                 // the queue hears of it without a report of the file at most once in progress.Pause
+	due    bool                      // a timer is set for that
+}
+
+// tellDue is the timer for a progress that came too early.
+type tellDue struct{}
+
+// tellProgress passes the progress on to the queue, the latest one twice a second at most: a report may come from any client. What was
+// passed on before is passed on again, for another incarnation of the queue.
+func (a *jobActor) tellProgress(ctx actor.Context) {
+	clock := a.config.Env.Clock()
+	now := clock.Now()
+	switch {
+	case a.said.due:
+	case now.Before(a.said.from):
+		a.said.due = true
+		kit.SendAfter(clock, ctx.ActorSystem(), a.said.from.Sub(now), ctx.Self(), &tellDue{})
+	default:
+		a.said.from = now.Add(progress.Pause)
+		ctx.Send(a.config.Queue, &messages.JobProgressed{Id: a.id, Progress: a.said.latest})
+	}
+}
+
+// tellDueProgress is tellProgress when it is due. The progress of a process that has gone is gone, too.
+func (a *jobActor) tellDueProgress(ctx actor.Context) {
+	a.said.due = false
+	if a.handshake.MayAct() {
+		a.tellProgress(ctx)
 	}
 }
 
@@ -97,7 +130,7 @@ func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 	a.version++
 	a.report = encoded
 	a.copyReport(ctx)
-	ctx.Send(a.config.Queue, &messages.JobProgressed{Id: a.id, Encoded: encoded, Progress: a.commandProgress})
+	ctx.Send(a.config.Queue, &messages.JobProgressed{Id: a.id, Encoded: encoded, Progress: a.said.latest})
 	if a.config.Replicator != nil {
 		ctx.Send(a.config.Replicator, &messages.ReplicateJobFile{Id: a.id, Encoded: encoded})
 	}

@@ -151,7 +151,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.UnsubscribeJob:
 		q.subscribers.unsubscribe(sender)
 	case *messages.SubscribeAllJobs:
-		q.subscribeAll(ctx, sender)
+		q.subscribeAll(ctx, sender, m)
 	case *actor.Terminated:
 		q.subscribers.terminated(m.Who)
 	case *messages.PickJob:

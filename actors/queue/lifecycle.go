@@ -3,6 +3,7 @@ package queue
 import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
+	"google.golang.org/protobuf/proto"
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
@@ -48,9 +49,8 @@ func (q *queue) progress(ctx actor.Context, m *messages.JobProgressed) {
 	case e == nil || e.stage != active:
 		return
 	case len(encoded) == 0:
-		info := query.WithProgress(e.info, m.Progress)
-		q.index.setInfo(e, info)
-		q.notifyAllSubscribers(ctx, info)
+		q.index.setInfo(e, query.WithProgress(e.info, m.Progress))
+		q.notifyOfProgress(ctx, e.info)
 		return
 	}
 	j, err := job.Decode(encoded)
@@ -59,17 +59,20 @@ func (q *queue) progress(ctx actor.Context, m *messages.JobProgressed) {
 		q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": err}).Warn("a report of a job process is not a job; the report is dropped")
 		return
 	}
-	former := e.info.Priority
+	former := e.info
 	info := q.nextInfo(e, j, encoded)
 	info.Encoded, info.Progress = encoded, m.Progress
 	q.index.setInfo(e, info)
-	if info.Priority != former {
+	if info.Priority != former.Priority {
 		ctx.Send(q.config.Scheduler, &messages.PriorityChanged{Id: id, Priority: info.Priority})
 	}
 	if next := j.FirstUnfinished(); q.config.GanetiJobs && next > 0 { // its process asks before no opcode
 		ctx.Request(q.config.Filters, &messages.ReachOp{Id: id, Op: int32(next)})
 	}
 	q.notifySubscribers(ctx, info, encoded)
+	if !proto.Equal(info.Progress, former.Progress) {
+		q.notifyOfProgress(ctx, info)
+	}
 }
 
 func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {

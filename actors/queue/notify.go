@@ -38,8 +38,8 @@ func (q *queue) subscribe(ctx actor.Context, subscriber *actor.PID, m *messages.
 	ctx.Watch(subscriber)
 }
 
-func (q *queue) subscribeAll(ctx actor.Context, subscriber *actor.PID) {
-	if q.subscribers.subscribeAll(subscriber) {
+func (q *queue) subscribeAll(ctx actor.Context, subscriber *actor.PID, m *messages.SubscribeAllJobs) {
+	if q.subscribers.subscribeAll(subscriber, m) {
 		ctx.Watch(subscriber)
 	}
 }
@@ -65,4 +65,11 @@ func (q *queue) publishChanges(ctx actor.Context, changes *messages.JobStatesCha
 		return
 	}
 	kit.Publish(ctx, q.subscribers.all, changes)
+}
+
+// notifyOfProgress sends a job whose progress has changed to those who hear of that.
+func (q *queue) notifyOfProgress(ctx actor.Context, info *messages.JobInfo) {
+	if len(q.subscribers.progress) > 0 {
+		kit.Publish(ctx, q.subscribers.progress, &messages.JobStatesChanged{Jobs: []*messages.JobInfo{info}})
+	}
 }

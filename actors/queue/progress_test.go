@@ -14,13 +14,15 @@ func said(text string, at int64) *messages.CommandProgress {
 	return &messages.CommandProgress{Percent: 40, Text: text, SinceUs: 5, UpdatedUs: at}
 }
 
-// The progress of a job's command is listed, and told to those who hear of all jobs. A report of the file without it ends it, and so does
+// The progress of a job's command is listed, and told to those who hear of that. A report of the file without it ends it, and so does
 // the end of the job.
 func TestTheProgressOfACommand(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), newJob(2)}, func(t *testing.T, b *bench) {
 		b.picked(1)
 		b.progress(1)
-		b.client.Ask(b.queue, &messages.SubscribeAllJobs{})
+		b.client.Ask(b.queue, &messages.SubscribeAllJobs{Progress: true})
+		other := b.Probe("other")
+		other.Ask(b.queue, &messages.SubscribeAllJobs{})
 		news := func() *messages.JobInfo {
 			m := kittest.Expect[*messages.JobStatesChanged](b.client)
 			require.Len(t, m.Jobs, 1)
@@ -29,6 +31,7 @@ func TestTheProgressOfACommand(t *testing.T) {
 		}
 		b.progress(1)
 		before := news()
+		kittest.Expect[*messages.JobStatesChanged](other)
 		b.jobs.Ask(b.queue, &messages.JobProgressed{Id: 1, Progress: said("copying", 7)})
 		changed := news()
 		require.EqualExportedValues(t, said("copying", 7), changed.Progress)
@@ -45,6 +48,7 @@ func TestTheProgressOfACommand(t *testing.T) {
 
 		b.jobs.Ask(b.queue, &messages.JobProgressed{Id: 1, Progress: said("ending", 8)})
 		require.NotNil(t, news().Progress)
+		other.Quiet() // its work grows with the queue
 		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 1, Encoded: job.Encode(ended(1))})
 		require.Nil(t, news().Progress)
 		for _, id := range []int64{1, 2, 3} { // ended, pending, unknown

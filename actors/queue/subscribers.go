@@ -17,6 +17,8 @@ type subscribers struct {
 	jobOf map[string]int64
 	// all are the subscribers of all jobs, in order of subscription, each once.
 	all []*actor.PID
+	// progress are those of them who hear of the progress of commands, too. Others do work at each change that grows with the queue.
+	progress []*actor.PID
 	// notified is the last state of a job that was sent to the subscribers of all jobs.
 	// A job that is not in it has not been sent.
 	notified map[int64]notifiedState
@@ -26,7 +28,6 @@ type subscribers struct {
 type notifiedState struct {
 	status, priority int32
 	wait             messages.StartWait
-	progressUS       int64 // when the progress was updated; 0: there is none
 }
 
 func newSubscribers() *subscribers {
@@ -51,12 +52,15 @@ func (s *subscribers) unsubscribe(subscriber *actor.PID) {
 	}
 }
 
-// subscribeAll subscribes an actor to all jobs. It returns false if it is subscribed already.
-func (s *subscribers) subscribeAll(subscriber *actor.PID) bool {
+// subscribeAll subscribes an actor to all jobs, and to their progress if m says so. It returns false if it is subscribed already.
+func (s *subscribers) subscribeAll(subscriber *actor.PID, m *messages.SubscribeAllJobs) bool {
 	if slices.ContainsFunc(s.all, subscriber.Equal) {
 		return false
 	}
 	s.all = append(s.all, subscriber)
+	if m.Progress {
+		s.progress = append(s.progress, subscriber)
+	}
 	return true
 }
 
@@ -64,6 +68,7 @@ func (s *subscribers) subscribeAll(subscriber *actor.PID) bool {
 func (s *subscribers) terminated(subscriber *actor.PID) {
 	s.unsubscribe(subscriber)
 	s.all = slices.DeleteFunc(s.all, subscriber.Equal)
+	s.progress = slices.DeleteFunc(s.progress, subscriber.Equal)
 }
 
 // ended ends all subscriptions to a job that has ended.
@@ -78,14 +83,14 @@ func (s *subscribers) ended(id int64) {
 func (s *subscribers) forget(id int64) { delete(s.notified, id) }
 
 // news returns the jobs of which the subscribers of all jobs must be sent a new state.
-// New log lines of a job are no such state.
+// New log lines and the progress of a job are no such state.
 func (s *subscribers) news(infos ...*messages.JobInfo) []*messages.JobInfo {
 	if len(s.all) == 0 {
 		return nil
 	}
 	var news []*messages.JobInfo
 	for _, info := range infos {
-		now := notifiedState{status: info.Status, priority: info.Priority, wait: info.Wait, progressUS: info.Progress.GetUpdatedUs()}
+		now := notifiedState{status: info.Status, priority: info.Priority, wait: info.Wait}
 		if last, known := s.notified[info.Id]; !known || last != now {
 			s.notified[info.Id] = now
 			news = append(news, info)

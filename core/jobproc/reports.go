@@ -106,6 +106,9 @@ func (r *reports) tellProgress(now time.Time, out *Actions) {
 // commandEnded drops the progress. The report of the opcode's end is without it.
 func (r *reports) commandEnded() {
 	r.condition.Progress, r.progressNews = nil, false
+	if r.condition.ReaderSinceUS == 0 {
+		r.reminder = time.Time{}
+	}
 }
 
 // tell reports the condition, and again after a while.

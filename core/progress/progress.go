@@ -104,10 +104,10 @@ func Text(s string) string {
 }
 
 // End estimates when a command ends that has begun at since and was at percent at updated: each further percent takes as long as those
-// before on average. The zero time: nothing is known.
+// before on average. The zero time: nothing is known, such as before 1 %.
 func End(percent float64, since, updated time.Time) time.Time {
 	done := updated.Sub(since)
-	if percent <= 0 || done < 0 || since.IsZero() {
+	if percent < 1 || done < 0 || since.IsZero() {
 		return time.Time{}
 	}
 	rest := done.Seconds() * (100 - min(percent, 100)) / percent

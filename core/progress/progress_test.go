@@ -98,7 +98,8 @@ func TestEnd(t *testing.T) {
 	at := func(percent float64, after time.Duration) time.Time { return End(percent, since, since.Add(after)) }
 	require.Equal(t, since.Add(100*time.Second), at(40, 40*time.Second))
 	require.Equal(t, since.Add(time.Second), at(100, time.Second))
-	for _, none := range []time.Time{at(0, time.Second), at(Unknown, time.Second), at(50, -time.Second), at(0.1, horizon), End(50, time.Time{}, since)} {
+	require.Equal(t, since.Add(100*time.Second), at(1, time.Second))
+	for _, none := range []time.Time{at(0, time.Second), at(0.9, time.Second), at(Unknown, time.Second), at(50, -time.Second), at(1, horizon), End(50, time.Time{}, since)} {
 		require.Zero(t, none)
 	}
 }

@@ -103,7 +103,7 @@ func (k *Client) Receive(ctx actor.Context) bool {
 // missed, and a waiting call is answered with that.
 func (k *Client) QueueStarted(ctx actor.Context) {
 	if k.pending.subscribed {
-		ctx.Request(k.config.Queue, &messages.SubscribeAllJobs{})
+		ctx.Request(k.config.Queue, &messages.SubscribeAllJobs{Progress: true})
 		k.pending.missed = true
 		k.pending.arrived(ctx)
 	}

@@ -77,7 +77,7 @@ func (c *request) subscribeEvents(ctx actor.Context, names []string) error {
 	}
 	if !e.subscribed {
 		e.subscribed, e.missed = true, true
-		ctx.Request(c.Config.Queue, &messages.SubscribeAllJobs{})
+		ctx.Request(c.Config.Queue, &messages.SubscribeAllJobs{Progress: true})
 	}
 	if !slices.Equal(kinds, e.kinds) {
 		e.kinds, e.missed = kinds, true
