@@ -313,21 +313,26 @@ func (s *stage) see(text string, ended <-chan struct{}) error {
 	}
 }
 
+// paused waits for a pause of this length. Pauses of other lengths, at the same time, last on.
 func (s *stage) paused(text string, ended <-chan struct{}) (pause, error) {
 	length, err := time.ParseDuration(text)
 	if err != nil {
 		return pause{}, err
 	}
-	select {
-	case got := <-s.pauses:
-		if got.length != length {
-			return pause{}, fmt.Errorf("it pauses for %s", got.length)
+	var others []time.Duration
+	late := time.After(patience)
+	for {
+		select {
+		case got := <-s.pauses:
+			if got.length == length {
+				return got, nil
+			}
+			others = append(others, got.length)
+		case <-ended:
+			return pause{}, fmt.Errorf("the program has ended, and has paused for %v", others)
+		case <-late:
+			return pause{}, fmt.Errorf("it pauses for %v", others)
 		}
-		return got, nil
-	case <-ended:
-		return pause{}, fmt.Errorf("the program has ended")
-	case <-time.After(patience):
-		return pause{}, fmt.Errorf("it does not pause")
 	}
 }
 

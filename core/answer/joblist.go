@@ -134,8 +134,8 @@ func (p *Progress) Share() string {
 	return strconv.FormatFloat(*p.Percent, 'f', -1, 64) + "%"
 }
 
-// Words are the text and the rest of the time for people: "copying disk 2, 12m left". span writes a duration. When the expected end has
-// passed, nothing is said of it.
+// Words are the rest of the time and the text for people: "12m left, copying disk 2". span writes a duration. When the expected end has
+// passed, nothing is said of it. The text is last: where there is no room, it is cut.
 func (p *Progress) Words(now time.Time, span func(time.Duration) string) string {
 	left := p.End.Sub(now)
 	switch {
@@ -144,7 +144,7 @@ func (p *Progress) Words(now time.Time, span func(time.Duration) string) string 
 	case p.Text == "":
 		return span(left.Truncate(time.Second)) + " left"
 	}
-	return p.Text + ", " + span(left.Truncate(time.Second)) + " left"
+	return span(left.Truncate(time.Second)) + " left, " + p.Text
 }
 
 // JobEvents answers LockstepEvents: what has changed since the call before on the same connection.

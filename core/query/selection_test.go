@@ -128,7 +128,7 @@ func TestListedJobs(t *testing.T) {
 			require.Equal(t, "copying ä\"", listed.Progress.Text)
 			require.Equal(t, "40%", listed.Progress.Share())
 			require.EqualValues(t, 200e6, listed.Progress.End.UnixMicro())
-			require.Equal(t, "copying ä\", 30s left", listed.Progress.Words(time.UnixMicro(170e6), time.Duration.String))
+			require.Equal(t, "30s left, copying ä\"", listed.Progress.Words(time.UnixMicro(170e6), time.Duration.String))
 			require.Equal(t, "copying ä\"", listed.Progress.Words(time.UnixMicro(200e6), time.Duration.String))
 		case 9:
 			require.Nil(t, listed.Progress.Percent)

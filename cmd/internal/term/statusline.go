@@ -13,11 +13,12 @@ type StatusLine struct {
 	shown string
 }
 
-const eraseLine = "\r\x1b[K"
+// EraseLine makes a terminal erase the line of its cursor, which is at its beginning then.
+const EraseLine = "\r\x1b[K"
 
 func (s *StatusLine) Set(text string) {
 	if s.On && text != s.shown {
-		fmt.Fprint(s.Out, eraseLine, text)
+		fmt.Fprint(s.Out, EraseLine, text)
 		s.shown = text
 	}
 }
@@ -25,7 +26,7 @@ func (s *StatusLine) Set(text string) {
 // Clear removes the line before other output; the next text shows it again.
 func (s *StatusLine) Clear() {
 	if s.On && s.shown != "" {
-		fmt.Fprint(s.Out, eraseLine)
+		fmt.Fprint(s.Out, EraseLine)
 		s.shown = ""
 	}
 }

@@ -26,7 +26,7 @@ func ShownProgress(p *answer.Progress) *Progress {
 	return &Progress{p.Percent, p.Text, client.Timestamp(p.Since), client.Timestamp(p.Updated), client.Timestamp(p.End)}
 }
 
-// ProgressText is a progress in a line: "42.5% ||||······ copying disk 2, 12m left".
+// ProgressText is a progress in a line: "42.5% ||··· 12m left, copying disk 2".
 func ProgressText(p *answer.Progress, now time.Time) string {
 	text := term.Visible(p.Words(now, term.Span))
 	if p.Percent != nil {
@@ -35,4 +35,5 @@ func ProgressText(p *answer.Progress, now time.Time) string {
 	return text
 }
 
-const meterWidth = 10
+// meterWidth is so small that a share and its bar fit in term.CellMin.
+const meterWidth = 5

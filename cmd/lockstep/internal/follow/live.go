@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/outflow"
 )
@@ -39,7 +40,11 @@ type Live struct {
 	// Follows: this client has submitted the job, so that its commands wait for it. The stream is opened at once, otherwise when the job runs.
 	Follows bool
 	Open    func() *Stream // nil: there is no stream to read
-	After   func(time.Duration) <-chan time.Time
+	// Ask begins to ask for the progress of the command, when the job runs; nil: it is not shown.
+	Ask func() <-chan *answer.Progress
+	// ShowProgress shows what Progress brings; nil: the command has said nothing.
+	ShowProgress func(*answer.Progress)
+	After        func(time.Duration) <-chan time.Time
 
 	stream   *Stream // nil: it is not open, or has ended
 	streamed bool    // it has begun
@@ -52,6 +57,7 @@ type Live struct {
 	lacks    bool    // the log has lost output
 	cut      bool    // the process of the job has died
 	timer    <-chan time.Time
+	progress <-chan *answer.Progress // nil: it is not asked for
 }
 
 // Changes are the updates while one may be shown; then nil.
@@ -69,6 +75,9 @@ func (l *Live) Pieces() <-chan Piece {
 	}
 	return l.stream.Pieces
 }
+
+// Progress brings what ShowProgress takes.
+func (l *Live) Progress() <-chan *answer.Progress { return l.progress }
 
 // Timer says that TimeIsUp is due.
 func (l *Live) Timer() <-chan time.Time { return l.timer }
@@ -92,6 +101,9 @@ func (l *Live) Close() {
 func (l *Live) Change(c Change) (done bool) {
 	if c.Status == client.StatusRunning || c.Status == client.StatusCanceling {
 		l.Start()
+		if l.Ask != nil {
+			l.progress, l.Ask = l.Ask(), nil
+		}
 	}
 	lacks := has(c.Entries, job.LogMissing)
 	l.lacks, l.cut = l.lacks || lacks, l.cut || has(c.Entries, job.LogCut)
@@ -212,6 +224,9 @@ func (l *Live) Follow(ctx context.Context, f *Follower, showing sync.Locker) (st
 		case p := <-l.Pieces():
 			showing.Lock()
 			done = l.Piece(p)
+		case p := <-l.Progress():
+			showing.Lock()
+			l.ShowProgress(p)
 		case <-l.Timer():
 			showing.Lock()
 			done = l.TimeIsUp()

@@ -17,8 +17,8 @@ import (
 // OutputHelp is the part of the help of run and log about a command's output.
 const OutputHelp = `Standard output goes to standard output and standard error to standard error. In
 a pipe or file the bytes are exactly those of the command. On a terminal, escape
-sequences and control characters are removed. The order of lines of different
-streams is approximate.
+sequences and control characters are removed; a carriage return begins the line of
+one job again. The order of lines of different streams is approximate.
 
 Who runs a command and follows it gets all of its output: the command waits until
 the output is taken, as it would wait at a pipe, and "list" and "why" say so. It goes
@@ -63,6 +63,8 @@ type JobOutput struct {
 	Mixed bool
 	// Stamped: each line begins with its timestamp.
 	Stamped bool
+	// Prefixed: lines of other jobs come between, so that no line is written again.
+	Prefixed bool
 
 	delivery
 	lines  [2]*jobproc.LineSplitter // by stream, of output that is not from the log
@@ -173,21 +175,35 @@ func (o *JobOutput) write(stream string, entry LogEntry, piece []byte) {
 		}
 		return
 	}
+	o.writeToTerminal(w, stream, restOfEnd, before == afterReturn, prefix, piece)
+}
+
+// writeToTerminal writes one piece of a stream without control characters. After a carriage return the line is written again. Where it
+// cannot be, because lines of other jobs come between, the carriage return ends it.
+func (o *JobOutput) writeToTerminal(w io.Writer, stream string, restOfEnd, returned bool, prefix string, piece []byte) {
+	again := returned && o.open == stream
 	if restOfEnd {
-		return // the carriage return has ended the line
+		if again {
+			o.EndLine()
+		}
+		return // the carriage return was the first part of the end of the line
 	}
 	if o.open != stream {
 		o.EndLine()
 	}
-	text := prefix + term.Stripped(strings.ToValidUTF8(string(piece), "\ufffd"))
-	if o.states[stream] == afterReturn {
+	text := term.Stripped(strings.ToValidUTF8(string(piece), "\ufffd"))
+	if again && strings.Trim(text, "\n") != "" {
+		prefix = term.EraseLine + prefix
+	}
+	o.open = stream
+	switch state := o.states[stream]; {
+	case state == afterReturn && o.Prefixed:
 		text += "\n"
+		o.open = ""
+	case state == lineBegins:
+		o.open = ""
 	}
-	o.open = ""
-	if o.states[stream] == lineGoesOn {
-		o.open = stream
-	}
-	o.put(w, []byte(text))
+	o.put(w, []byte(prefix+text))
 }
 
 func stateAfter(piece []byte) lineState {

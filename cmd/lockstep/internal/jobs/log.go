@@ -130,6 +130,7 @@ func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daem
 	views := map[int64]*logView{}
 	for _, id := range ids {
 		views[id] = newLogView(ctx, opts, globals, daemon, prefixed(globals.Streams, id), id)
+		views[id].Lines.Prefixed = true
 	}
 	var worst error
 	err := followSeveral(ctx, daemon, views, false, func(v *logView, f *follow.Follower, _ string) error {

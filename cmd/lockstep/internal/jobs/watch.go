@@ -14,6 +14,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/selection"
+	"lockstep/core/answer"
 )
 
 // NewWatchCommand is the command watch.
@@ -27,7 +28,7 @@ it ends. Ctrl-C stops watching; the job continues.
 
 ` + selection.ArgsHelp + ` Jobs can be selected with flags. ` + selection.Help + `
 Several jobs are followed at the same time; each line of a log begins with the id of
-its job.
+its job. On a terminal a line below the log of one job has the progress of its command.
 
 Watching continues over a restart of the daemon.
 
@@ -90,7 +91,15 @@ func Watch(ctx context.Context, globals *cli.Globals, daemon *client.Session, id
 	case 1:
 		w := newWatched(ctx, globals, daemon, globals.Streams, ids[0])
 		f := &follow.Follower{Session: daemon, ID: ids[0]}
-		status, err := liveOf(ctx, daemon, ids[0], w, how.Follows).Follow(ctx, f, &sync.Mutex{})
+		live := liveOf(ctx, daemon, ids[0], w, how.Follows)
+		if w.line.On = globals.Streams.OutTerminal && globals.Streams.ErrTerminal && !globals.JSON; w.line.On {
+			asking, stop := context.WithCancel(ctx)
+			defer stop()
+			live.Ask = func() <-chan *answer.Progress { return follow.AskProgress(asking, daemon, ids[0]) }
+			live.ShowProgress = func(p *answer.Progress) { w.line.Show(p, &w.Lines, "") }
+		}
+		status, err := live.Follow(ctx, f, &sync.Mutex{})
+		w.line.Clear()
 		if err != nil {
 			return err
 		}
@@ -99,6 +108,7 @@ func Watch(ctx context.Context, globals *cli.Globals, daemon *client.Session, id
 	all := map[int64]*watched{}
 	for _, id := range ids {
 		all[id] = newWatched(ctx, globals, daemon, prefixed(globals.Streams, id), id)
+		all[id].Lines.Prefixed = true
 	}
 	code := 0
 	err := followSeveral(ctx, daemon, all, how.Follows, func(w *watched, f *follow.Follower, status string) error {
@@ -128,10 +138,13 @@ type watched struct {
 	palette term.Palette
 	status  io.Writer // changes of the status, as text
 	last    follow.Change
+	line    follow.ProgressLine
 }
 
 func newWatched(ctx context.Context, globals *cli.Globals, daemon *client.Session, streams cli.Streams, id int64) *watched {
-	w := &watched{Views: follow.ViewsOf(ctx, globals, daemon, streams, id), palette: globals.Palette(), status: globals.Streams.Out}
+	w := &watched{Views: follow.ViewsOf(ctx, globals, daemon, streams, id), palette: globals.Palette(), status: globals.Streams.Out,
+		line: follow.ProgressLine{StatusLine: term.StatusLine{Out: globals.Streams.Err}, ID: id, Width: globals.Streams.Width,
+			Now: globals.Streams.Now}}
 	w.Lines.Others, w.Lines.Mixed = true, true
 	return w
 }
@@ -142,6 +155,7 @@ func (w *watched) ShowChange(c follow.Change) {
 		w.Events.Show(c)
 		return
 	}
+	w.line.Clear()
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		w.showStatus(c)
@@ -150,6 +164,12 @@ func (w *watched) ShowChange(c follow.Change) {
 	if c.Final {
 		w.showStatus(c)
 	}
+}
+
+// ShowPiece is part of follow.LiveView.
+func (w *watched) ShowPiece(p follow.Piece) {
+	w.line.Clear()
+	w.Views.ShowPiece(p)
 }
 
 func (w *watched) showStatus(c follow.Change) {

@@ -15,6 +15,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobs"
+	"lockstep/core/answer"
 	"lockstep/core/wire"
 )
 
@@ -40,10 +41,10 @@ type foregroundRun struct {
 	id      int64
 	pending os.Signal // received during the submission
 	input   *bufio.Reader
-	left    error // an interrupt has ended this command while it wrote output; nil: none has
-	line    term.StatusLine
-	last    follow.Change // the change that the status line shows
-	waiting waiting       // the zero value: the job does not wait
+	left    error               // an interrupt has ended this command while it wrote output; nil: none has
+	line    follow.ProgressLine // its status, too
+	last    follow.Change       // the change that the status line shows
+	waiting waiting             // the zero value: the job does not wait
 	follow.Views
 }
 
@@ -118,7 +119,8 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.makeInterruptible(ctx)
-	r.line = term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.globals.JSON}
+	r.line = follow.ProgressLine{StatusLine: term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.globals.JSON},
+		ID: r.id, Width: r.streams.Width, Now: r.streams.Now}
 	defer r.line.Clear()
 	r.Views = follow.ViewsOf(ctx, r.globals, r.daemon, r.streams, r.id)
 	r.Events.Out = r.streams.Out
@@ -141,11 +143,7 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 	f := &follow.Follower{Session: r.daemon, ID: r.id}
 	updates, stop := f.Updates(ctx)
 	defer stop()
-	live := &follow.Live{View: r, Follows: r.isAwaited(), After: r.streams.After,
-		Open: func() *follow.Stream { return follow.OpenStream(ctx, r.daemon, r.id, r.isAwaited()) }}
-	if r.isAwaited() {
-		live.Start()
-	}
+	live := r.live(ctx)
 	defer live.Close()
 	for done := false; !done; {
 		select {
@@ -153,6 +151,8 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 			done = live.Piece(p)
 		case <-live.Timer():
 			done = live.TimeIsUp()
+		case p := <-live.Progress():
+			live.ShowProgress(p)
 		case reason := <-r.waiting.texts:
 			r.sayWhy(reason)
 		case signal := <-r.interrupts:
@@ -188,6 +188,20 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 		err = r.finish(ctx, f)
 	}
 	return cmp.Or(r.left, err)
+}
+
+// live shows the job until ctx ends.
+func (r *foregroundRun) live(ctx context.Context) *follow.Live {
+	live := &follow.Live{View: r, Follows: r.isAwaited(), After: r.streams.After,
+		Open: func() *follow.Stream { return follow.OpenStream(ctx, r.daemon, r.id, r.isAwaited()) }}
+	if r.isAwaited() {
+		live.Start()
+	}
+	if r.line.On {
+		live.Ask = func() <-chan *answer.Progress { return follow.AskProgress(ctx, r.daemon, r.id) }
+		live.ShowProgress = func(p *answer.Progress) { r.line.Show(p, &r.Lines, follow.ProgressText(r.id, r.last)) }
+	}
+	return live
 }
 
 // ShowPiece is part of follow.LiveView.
