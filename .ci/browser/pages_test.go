@@ -26,7 +26,7 @@ func populated(t *testing.T) (d *daemon, running, failed string) {
 	}
 	failed = d.submit([]string{"--name", "replace-disk"}, `printf '\033[1mReplacing disk 3\033[0m\n'; printf '\033[33mwarning: the array is degraded\033[0m\n' >&2; printf '\033[31mno spare disk\033[0m\n' >&2; exit 3`)
 	d.await("the end of a job", func() bool { return strings.Contains(d.cli("info", failed), "exit 3") })
-	running = d.submit([]string{"--name", "migrate", "--lock", "node/n1", "--reason", "maintenance of n1"}, `for i in $(seq 1 40); do printf '\033[32mok\033[0m moved part %s of 4000\n' $i; done; sleep 300`)
+	running = d.submit([]string{"--name", "migrate", "--lock", "node/n1", "--reason", "maintenance of n1"}, `echo '40 moving part 41' > "$LOCKSTEP_PROGRESS"; for i in $(seq 1 40); do printf '\033[32mok\033[0m moved part %s of 4000\n' $i; done; sleep 300`)
 	waiting := d.submit([]string{"--name", "reboot-n1", "--lock", "node/n1"}, "true")
 	d.submit([]string{"--name", "verify", "--after", waiting}, "true")
 	d.cli("filter", "add", "--action", "PAUSE", "--opcode", "OP_TEST_DELAY", "--reason", "no tests during maintenance")

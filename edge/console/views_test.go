@@ -55,10 +55,13 @@ func hostileQueue() fixedAnswers {
 	filter := answer.Reason{Kind: answer.WhyFilter, UUID: hostile, Action: "PAUSE", RuleReason: hostile, By: hostile}
 	trail := []any{[]any{hostile, hostile, 1}}
 	op := map[string]any{"OP_ID": hostile, "argv": []string{hostile}, "reason": trail, hostile: hostile}
+	active := listed
+	active.ID, active.Status, active.Result, active.Ended = 9, "running", "", answer.Time{}
+	active.Progress = answer.NewProgress(40, hostile, now.Add(-time.Minute).UnixMicro(), now.UnixMicro())
 	return fixedAnswers{
 		"LockstepStatus": answer.QueueStatus{Jobs: map[string]int64{"queued": 1, "running": 1}, Running: []answer.RunningJob{running}, CannotStart: hostile,
 			ForeignConfig: hostile, Master: hostile, DataDir: hostile, CannotWrite: []answer.CannotWrite{{Job: 7, Text: hostile}}, Nodes: hostileNodes()},
-		"LockstepPageJobs": answer.JobPage{Jobs: []answer.ListedJob{listed, queued}},
+		"LockstepPageJobs": answer.JobPage{Jobs: []answer.ListedJob{listed, queued, active}},
 		"LockstepListJobs": answer.JobList{Jobs: []answer.ListedJob{listed}},
 		"LockstepWhy":      answer.Why{ID: 7, Reasons: []answer.Reason{filter, {Kind: answer.WhyHold, By: hostile}, {Kind: hostile}, {Kind: answer.WhyCannotWrite, Text: hostile, Since: &now}}},
 		"LockstepPending":  []answer.PendingReason{{ID: 8, Text: hostile}},
@@ -101,6 +104,28 @@ func TestHostileTextsOnEveryPage(t *testing.T) {
 		}
 	}
 	require.Greater(t, seen, 30)
+}
+
+// The progress of a command has a bar, the expected rest of the time, and a text.
+func TestProgressOnThePages(t *testing.T) {
+	now := answer.Time{Time: time.Now()}
+	job := answer.ListedJob{ID: 7, Status: "running", Summary: []string{"RUN_COMMAND(rsync)"}, Received: now, Started: now,
+		Progress: answer.NewProgress(42.5, "copying <disk> 2", now.Add(-time.Hour).UnixMicro(), now.UnixMicro())}
+	queue := hostileQueue()
+	queue["LockstepPageJobs"], queue["LockstepListJobs"] = answer.JobPage{Jobs: []answer.ListedJob{job}}, answer.JobList{Jobs: []answer.ListedJob{job}}
+	a := newAudited(t)
+	for _, path := range []string{"/ui/jobs", "/ui/jobs/7"} {
+		page := a.view(queue, path)
+		require.Contains(t, page, `<progress max="100" value="42.5" aria-label="Progress"></progress> <span class="num">42.5%</span>`, path)
+		require.Contains(t, page, fmt.Sprintf(`data-until="%d">1 h 2`, job.Progress.End.UnixMilli()), path)
+		require.Contains(t, page, "left</span> copying &lt;disk&gt; 2", path)
+	}
+	unknown := job
+	unknown.Progress = answer.NewProgress(-1, "waiting for the tape", now.UnixMicro(), now.UnixMicro())
+	queue["LockstepPageJobs"] = answer.JobPage{Jobs: []answer.ListedJob{unknown}}
+	page := a.view(queue, "/ui/jobs")
+	require.Contains(t, page, "waiting for the tape")
+	require.NotContains(t, page, "<progress")
 }
 
 // JSON in a form keeps its meaning.

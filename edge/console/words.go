@@ -19,6 +19,7 @@ func (x *Console) functions() template.FuncMap {
 		"asset":    func(name string) string { return "/ui/assets/" + x.names[name] },
 		"when":     when,
 		"since":    since,
+		"until":    until,
 		"span":     span,
 		"status":   status,
 		"sentence": capital,
@@ -57,6 +58,19 @@ func since(t answer.Time) template.HTML {
 		return `<span class="none">–</span>`
 	}
 	element := `<span class="num" data-since="` + strconv.FormatInt(t.UnixMilli(), 10) + `">` + span(time.Since(t.Time)) + `</span>`
+	return template.HTML(element) //nolint:gosec // digits
+}
+
+// until is the HTML of the time up to a moment, which the script in the page keeps up to date; nothing for no time, and after it.
+func until(t answer.Time) template.HTML {
+	if t.IsZero() {
+		return ""
+	}
+	text := ""
+	if left := time.Until(t.Time); left >= time.Second {
+		text = span(left) + " left"
+	}
+	element := `<span class="num" data-until="` + strconv.FormatInt(t.UnixMilli(), 10) + `">` + text + `</span>`
 	return template.HTML(element) //nolint:gosec // digits
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kit"
+	answers "lockstep/core/answer"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
 	"lockstep/edge/login"
@@ -209,8 +210,12 @@ func (l *fakeLuxi) pageJobs(args []any) (string, error) {
 	}
 	jobs := []any{}
 	for _, id := range ids {
-		jobs = append(jobs, map[string]any{"id": id, "name": "", "status": l.jobs[id], "result": "", "user": "", "priority": 0, "summary": []string{"A"},
-			"received_ts": []int64{1, 2}, "start_ts": nil, "end_ts": nil, "archived": false})
+		row := map[string]any{"id": id, "name": "", "status": l.jobs[id], "result": "", "user": "", "priority": 0, "summary": []string{"A"},
+			"received_ts": []int64{1, 2}, "start_ts": nil, "end_ts": nil, "archived": false}
+		if l.jobs[id] == "running" {
+			row["progress"] = answers.NewProgress(40, "copying", 100e6, 140e6)
+		}
+		jobs = append(jobs, row)
 	}
 	return marshal(map[string]any{"jobs": jobs, "cursor": cursor, "examined": len(jobs)}), nil
 }

@@ -23,7 +23,8 @@
     return s < 60 ? s + " s" : m < 60 ? m + " min " + (s % 60) + " s" : h < 48 ? h + " h " + (m % 60) + " min" : Math.floor(h / 24) + " d " + (h % 24) + " h";
   }
   function set(node, text) { if (node.textContent !== text) node.textContent = text; }
-  function tick() { const now = Date.now(); for (const e of document.querySelectorAll("[data-since]")) set(e, span(now - Number(e.dataset.since))); }
+  function tick() { const now = Date.now(); for (const e of document.querySelectorAll("[data-since]")) set(e, span(now - Number(e.dataset.since)));
+    for (const e of document.querySelectorAll("[data-until]")) { const left = Number(e.dataset.until) - now; set(e, left < 1000 ? "" : span(left) + " left"); } }
 
   // ---- change in place ----
   // morph makes from equal to to. Elements with an id keep their identity, so that focus, selection and what was typed stay.
