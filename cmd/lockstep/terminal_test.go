@@ -4,19 +4,22 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal is what a program writes to a terminal that never answers.
-func onTerminal(t *testing.T, cmd *exec.Cmd) string {
+// startOnTerminal starts a program on a terminal that never answers, and returns the other end of the terminal.
+func startOnTerminal(t *testing.T, cmd *exec.Cmd) (master *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	require.NoError(t, err)
-	defer master.Close()
+	t.Cleanup(func() { _ = master.Close() })
 	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	require.NoError(t, err)
@@ -26,9 +29,45 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) string {
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
 	require.NoError(t, slave.Close())
+	return master
+}
+
+// onTerminal is what a program writes to a terminal that never answers.
+func onTerminal(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	master := startOnTerminal(t, cmd)
 	written, _ := io.ReadAll(master) // EIO when the last process has closed the terminal
 	require.NoError(t, cmd.Wait())
 	return string(written)
+}
+
+// On a terminal a carriage return rewrites the line of output, and the progress of the command has a line below it. In a pipe the bytes are
+// those of the command.
+func TestProgressOnATerminal(t *testing.T) {
+	socket := realDaemon(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	require.NoError(t, syscall.Mkfifo(gate, 0o600))
+	cmd := exec.Command(program(t, "lockstep"), "run", "--", "sh", "-c", `printf '10 %%\r20 %%\r\033[31m30 %%\033[0m\n'
+		`+program(t, "lockstep")+` progress 40 'copying disk 2'; cat `+gate+`; printf 'end\r\n'`)
+	cmd.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+socket)
+	master := startOnTerminal(t, cmd)
+	written := ""
+	for more := make([]byte, 1000); !strings.Contains(written, "copying disk 2"); {
+		n, err := master.Read(more)
+		require.NoError(t, err, "%q", written)
+		written += string(more[:n])
+	}
+	require.Contains(t, written, "10 %\r\x1b[K20 %\r\x1b[K30 %\r\n", "the terminal adds the last carriage return")
+	require.Contains(t, written, "\r\x1b[Kjob 1: 40% ||··· ")
+	require.NotContains(t, written, "\x1b[31m")
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	rest, _ := io.ReadAll(master)
+	require.NoError(t, cmd.Wait())
+	require.Regexp(t, `\r\x1b\[Kend\r\n`, string(rest))
+
+	followed := runProgram(t, socket, "watch", "1")
+	require.Equal(t, "10 %\r20 %\r\x1b[31m30 %\x1b[0m\nend\r\njob 1: success\n", string(followed.out))
+	require.Empty(t, string(followed.err))
 }
 
 // A terminal that does not answer questions, about its colours for example, would delay each command.
