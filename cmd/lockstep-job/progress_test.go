@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -60,4 +62,53 @@ func TestTheProgressPipeEnds(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EPIPE)
 	require.NoError(t, unix.Close(writer))
 	require.NoFileExists(t, path)
+}
+
+// The end of a command does not wait for a process that it has left behind with the pipe open, for reading or for writing. A command that
+// takes the pipe away harms its own progress only.
+func TestTheEndDoesNotWaitForThePipe(t *testing.T) {
+	b := newKeeping(t, 1<<20)
+	b.progressPath = filepath.Join(t.TempDir(), "7.progress")
+	pids := filepath.Join(t.TempDir(), "pids")
+	outcome := b.command(0, `exec >/dev/null 2>&1
+		sleep 300 3>>$LOCKSTEP_PROGRESS & echo $! >>`+pids+`
+		sleep 300 3<$LOCKSTEP_PROGRESS & echo $! >>`+pids+`
+		printf '40 no end of a line' >$LOCKSTEP_PROGRESS`)
+	t.Cleanup(func() {
+		left, err := os.ReadFile(pids)
+		require.NoError(t, err)
+		for _, pid := range strings.Fields(string(left)) {
+			n, err := strconv.Atoi(pid)
+			require.NoError(t, err)
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	})
+	require.False(t, outcome.Failed)
+	require.NoFileExists(t, b.progressPath)
+
+	require.False(t, b.command(0, `rm $LOCKSTEP_PROGRESS; mkdir $LOCKSTEP_PROGRESS; touch $LOCKSTEP_PROGRESS/full`).Failed)
+	require.DirExists(t, b.progressPath)
+	require.False(t, b.command(1, `true`).Failed)
+	require.Contains(t, b.log.String(), "the command cannot say its progress: ")
+}
+
+// A flood of lines does not stop a command, and the latest line is told at its end.
+func TestAFloodOfProgress(t *testing.T) {
+	b := newKeeping(t, 1<<20)
+	b.progressPath = filepath.Join(t.TempDir(), "7.progress")
+	last := make(chan progress.Line, 1)
+	told := 0
+	b.progressed = func(l progress.Line) {
+		told++
+		select {
+		case <-last:
+		default:
+		}
+		last <- l
+	}
+	require.False(t, b.command(0, `{ yes "40 flood" | head -n 300000; echo 41 last; head -c 1000000 /dev/zero; } > $LOCKSTEP_PROGRESS`).Failed)
+	require.Less(t, told, 300_000)
+	t.Log(told, "lines were told")
+	l := <-last
+	require.Contains(t, []progress.Line{{Percent: 40, Text: "flood"}, {Percent: 41, Text: "last"}}, l)
 }
