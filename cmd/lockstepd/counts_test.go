@@ -144,6 +144,6 @@ func TestEveryDoorCountsAlike(t *testing.T) {
 		}
 		return fmt.Sprint(reported) == fmt.Sprint(metered)
 	})
-	screen := (&daemon{t: t, root: d.root}).startTop()
+	screen := (&daemon{t: t, root: d.root}).startTop("120")
 	screen.shows("1 running, 5 waiting, 2 queued, 1 error, 1 canceled, 1 success")
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// screen is lockstep top in a terminal of tmux, 120 columns by 16 lines.
+// screen is lockstep top in a terminal of tmux, of 16 lines.
 type screen struct {
 	*daemon
 	tmux string // its socket
 }
 
-func (d *daemon) startTop() *screen {
+func (d *daemon) startTop(columns string) *screen {
 	d.t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		d.t.Skip("NOT RUN: tmux is missing; Debian has it as a package")
@@ -26,7 +26,7 @@ func (d *daemon) startTop() *screen {
 	program, err := lockstepProgram()
 	require.NoError(d.t, err)
 	s := &screen{d, filepath.Join(d.t.TempDir(), "tmux")}
-	s.do("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "16", "-s", "top",
+	s.do("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", "16", "-s", "top",
 		"NO_COLOR=1 TERM=screen "+program+" --socket "+d.path("run", "socket", "ganeti-query")+" top; echo left with $?; sleep 60")
 	d.t.Cleanup(func() { _ = exec.Command("tmux", "-S", s.tmux, "kill-server").Run() })
 	return s
@@ -78,7 +78,7 @@ func TestTop(t *testing.T) {
 	}
 	var ids []int64
 	c.call("LockstepSubmitJobs", &ids, []any{command("migrate", "echo moved part 1; sleep 300", []string{"node/n1", "exclusive"})})
-	s := d.startTop()
+	s := d.startTop("120")
 	s.shows("migrate", "running")
 	c.call("LockstepSubmitJobs", &ids, []any{command("reboot", "true", []string{"node/n1", "exclusive"}), command("failing", "exit 3")})
 	golden(t, "table", s.shows("1 waiting", "waits for node/n1, which job 1 has", "1 error", "– exit 3", "oldest wait: job 2"))
@@ -101,6 +101,26 @@ func TestTop(t *testing.T) {
 	s.shows("killed by", "success")
 	s.press("q")
 	s.shows("left with 0")
+}
+
+// The table has the progress of a command, on 80 columns, too.
+func TestTopHasTheProgress(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start("--rapi-address=", "--node-name", "node1")
+	c := d.dial()
+	gate := d.path("gate")
+	c.submit(command("rsync", "-a", "/srv/", "backup:/srv/"))
+	id := c.submit(command("sh", "-c", `echo '99 copying disk 2 of 3' > "$LOCKSTEP_PROGRESS"; while ! [ -e `+gate+` ]; do sleep 0.02; done
+		echo '- checking' > "$LOCKSTEP_PROGRESS"; sleep 300`))
+	c.awaitProgress(id, "copying disk 2 of 3")
+	s := d.startTop("80")
+	golden(t, "progress", s.shows("99% ||||· copying disk 2 of 3", "1 error"))
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	s.shows("checking  – sh") // the table is live
+	s.press("q")
+	s.shows("left with 0")
+	c.call("CancelJob", nil, id, true)
 }
 
 // Without a terminal the command says what to use instead.

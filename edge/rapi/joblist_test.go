@@ -31,7 +31,9 @@ func TestArgumentsOfAList(t *testing.T) {
 func TestProgressInTheList(t *testing.T) {
 	b := newTestServer(t)
 	b.luxi.jobs = map[int64]string{7: "running"}
-	var page struct{ Jobs []struct{ Progress json.RawMessage } }
+	var page struct {
+		Jobs []struct{ Progress json.RawMessage }
+	}
 	require.NoError(t, json.Unmarshal([]byte(b.do("GET", "/3/jobs", "reader:secret", "").body), &page))
 	require.JSONEq(t, `{"percent":40,"text":"copying","since_ts":[100,0],"updated_ts":[140,0],"end_ts":[200,0],"since":"1970-01-01T00:01:40Z",
 		"updated":"1970-01-01T00:02:20Z","end":"1970-01-01T00:03:20Z"}`, string(page.Jobs[0].Progress))
