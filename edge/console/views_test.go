@@ -117,8 +117,8 @@ func TestProgressOnThePages(t *testing.T) {
 	for _, path := range []string{"/ui/jobs", "/ui/jobs/7"} {
 		page := a.view(queue, path)
 		require.Contains(t, page, `<progress max="100" value="42.5" aria-label="Progress"></progress> <span class="num">42.5%</span>`, path)
-		require.Contains(t, page, fmt.Sprintf(`data-until="%d">1 h 2`, job.Progress.End.UnixMilli()), path)
-		require.Contains(t, page, "left</span> copying &lt;disk&gt; 2", path)
+		require.Contains(t, page, fmt.Sprintf(`data-until="%d">1 h 21 min left</span>`, job.Progress.End.UnixMilli()), path)
+		require.Contains(t, page, "<span>copying &lt;disk&gt; 2</span> <span", path)
 	}
 	unknown := job
 	unknown.Progress = answer.NewProgress(-1, "waiting for the tape", now.UnixMicro(), now.UnixMicro())
