@@ -4,10 +4,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
-	"lockstep/core/query"
 	"lockstep/messages"
 )
 
@@ -49,7 +49,7 @@ func (q *queue) progress(ctx actor.Context, m *messages.JobProgressed) {
 	case e == nil || e.stage != active:
 		return
 	case len(encoded) == 0:
-		q.index.setInfo(e, query.WithProgress(e.info, m.Progress))
+		q.index.setInfo(e, withProgress(e.info, m.Progress))
 		q.notifyOfProgress(ctx, e.info)
 		return
 	}
@@ -73,6 +73,17 @@ func (q *queue) progress(ctx actor.Context, m *messages.JobProgressed) {
 	if !proto.Equal(info.Progress, former.Progress) {
 		q.notifyOfProgress(ctx, info)
 	}
+}
+
+// withProgress is the info with the progress of the job's command; nil: none. It shares the rest, such as the content of the file.
+func withProgress(info *messages.JobInfo, p *messages.CommandProgress) *messages.JobInfo {
+	next := &messages.JobInfo{}
+	info.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		next.ProtoReflect().Set(field, value)
+		return true
+	})
+	next.Progress = p
+	return next
 }
 
 func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {

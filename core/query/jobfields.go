@@ -10,8 +10,6 @@ import (
 	"strings"
 	"unique"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-
 	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/rawjson"
@@ -172,17 +170,6 @@ func NewJobInfo(j *job.Job, summary func(json.RawMessage) string, encoded []byte
 		info.Encoded = encoded
 	}
 	return info
-}
-
-// WithProgress is the info with the progress of the job's command; nil: none. It shares the rest, such as the content of the file.
-func WithProgress(info *messages.JobInfo, p *messages.CommandProgress) *messages.JobInfo {
-	next := &messages.JobInfo{}
-	info.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		next.ProtoReflect().Set(field, value)
-		return true
-	})
-	next.Progress = p
-	return next
 }
 
 // ProgressOf is the progress of the job's command, as clients are shown it; nil: none.
