@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"lockstep/core/outflow"
 	"lockstep/edge/outputs/end"
@@ -39,7 +42,26 @@ type relay struct {
 // outReader is one reader's connection.
 type outReader struct {
 	conn   *os.File
-	unsent []byte // of the frame whose write was cut off by the end
+	rest   *os.File // is for what is left at the end. Its descriptor goes with the first bytes, while the connection surely has room
+	passed bool     // the descriptor was sent
+	unsent []byte   // of the frame whose write was cut off by the end
+}
+
+// write writes a frame. n is how much of it was sent.
+func (o *outReader) write(frame []byte) (n int, err error) {
+	if !o.passed {
+		n, err = end.Send(o.conn, frame, o.rest)
+		if o.passed = n > 0; err != nil || n == len(frame) {
+			return n, err
+		}
+	}
+	more, err := o.conn.Write(frame[n:])
+	return n + more, err
+}
+
+func (o *outReader) close() {
+	_ = o.conn.Close()
+	_ = o.rest.Close()
 }
 
 func newRelay(path string, job int64, source *outflow.Source, changed func(time.Time), note func(string)) *relay {
@@ -136,16 +158,21 @@ func (r *relay) tell() bool {
 	return true
 }
 
-// attach serves a reader.
+// attach serves a reader. One that is not taken gets the rest from the log.
 func (r *relay) attach(h end.Hello, c *os.File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id, err := r.source.Attach(h.At, h.Follows, h.Relayed)
-	if err != nil || r.ended {
-		_ = c.Close() // it gets the rest from the log
+	rest, err := end.Rest()
+	if err != nil {
+		_ = c.Close()
 		return
 	}
-	reader := &outReader{conn: c}
+	reader := &outReader{conn: c, rest: rest}
+	id, err := r.source.Attach(h.At, h.Follows, h.Relayed)
+	if err != nil || r.ended {
+		reader.close()
+		return
+	}
 	r.readers[id] = reader
 	r.serving.Go(func() { r.send(id, reader) })
 	r.serving.Go(func() { r.takeAcks(id, reader) })
@@ -156,28 +183,29 @@ func (r *relay) attach(h end.Hello, c *os.File) {
 func (r *relay) send(id uint64, reader *outReader) {
 	buffer := make([]byte, outflow.HeaderSize+outflow.FrameMax) // output is copied to its place behind the header
 	for {
-		r.mu.Lock()
-		f, ok := r.source.Next(id, buffer[outflow.HeaderSize:])
-		for !ok && !r.ended && r.readers[id] != nil {
-			r.moved.Wait()
-			f, ok = r.source.Next(id, buffer[outflow.HeaderSize:])
-		}
-		ended, gone := r.ended, r.readers[id] == nil
-		r.mu.Unlock()
-		if gone || ended && !ok {
+		f, ok := r.next(id, buffer[outflow.HeaderSize:])
+		if !ok {
 			return
 		}
 		frame := buffer[:len(f.AppendHeader(buffer[:0]))+len(f.Output)]
-		n := 0
-		var err error
-		if !ended {
-			n, err = reader.conn.Write(frame)
-		}
-		if ended || err != nil { // takeAcks notices the end of the connection
+		if n, err := reader.write(frame); err != nil { // takeAcks notices the end of the connection
 			reader.unsent = frame[n:]
 			return
 		}
 	}
+}
+
+// next waits for the next frame of a reader. ok is false if there is none: the reader has gone, or gets the rest.
+func (r *relay) next(id uint64, buffer []byte) (f outflow.Frame, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.ended && r.readers[id] != nil {
+		if f, ok = r.source.Next(id, buffer); ok {
+			return f, true
+		}
+		r.moved.Wait()
+	}
+	return f, false
 }
 
 // takeAcks takes a reader's acknowledgements until its connection ends.
@@ -192,7 +220,7 @@ func (r *relay) takeAcks(id uint64, reader *outReader) {
 		if err != nil && !r.ended {
 			r.source.Detach(id, time.Now())
 			delete(r.readers, id)
-			_ = reader.conn.Close()
+			reader.close()
 		}
 		r.mu.Unlock()
 		r.moved.Broadcast()
@@ -211,15 +239,15 @@ func (r *relay) ending(ends bool) {
 }
 
 // finish gives each reader the rest of the output in a file of memory, so that the job ends without waiting for a slow reader. Only for
-// the follower that has not come yet it waits, if the log lacks output.
-func (r *relay) finish(logLacksOutput bool) {
+// the follower that has not come yet it waits, if the log lacks output. The error says that readers did not get the rest, which they know.
+func (r *relay) finish(logLacksOutput bool) error {
 	r.mu.Lock()
 	if logLacksOutput && r.source.Expects() {
 		r.take()
 	}
 	if r.stop == nil {
 		r.mu.Unlock()
-		return
+		return nil
 	}
 	for logLacksOutput && r.source.Expects() {
 		r.await()
@@ -234,52 +262,48 @@ func (r *relay) finish(logLacksOutput bool) {
 	r.mu.Unlock()
 	r.moved.Broadcast()
 	r.serving.Wait()
+	var err error
 	buffer := make([]byte, outflow.FrameMax)
 	for id, reader := range readers {
-		_ = r.passRest(id, reader, buffer) // without it the reader knows that output is missing
-		_ = reader.conn.Close()
-	}
-}
-
-// restTimeout is how long a reader's connection may have no room for the byte with the descriptor of the rest.
-const restTimeout = 5 * time.Second
-
-// passRest passes a reader the rest, after what was sent to it.
-func (r *relay) passRest(id uint64, reader *outReader, buffer []byte) error {
-	rest, err := end.Rest()
-	if err != nil {
-		return err
-	}
-	defer rest.Close()
-	content := &restWriter{file: rest}
-	content.add(reader.unsent)
-	r.source.Rest(id, buffer, func(f outflow.Frame) {
-		content.add(f.AppendHeader(nil))
-		content.add(f.Output)
-	})
-	if content.err != nil || len(content.first) == 0 {
-		return content.err
-	}
-	if err := reader.conn.SetDeadline(time.Now().Add(restTimeout)); err != nil {
-		return err
-	}
-	n, err := end.Send(reader.conn, content.first, rest)
-	if err == nil && n != len(content.first) {
-		err = errors.New("the byte with the rest was not sent")
+		if restErr := r.passRest(id, reader, buffer); restErr != nil {
+			err = errors.Join(err, fmt.Errorf("pass the rest of the output to a reader: %w", restErr))
+		}
+		reader.close()
 	}
 	return err
 }
 
-// restWriter takes the bytes of the rest: the first one is sent with the descriptor of the file that has the others.
+// passRest passes a reader the rest, after what was sent to it.
+func (r *relay) passRest(id uint64, reader *outReader, buffer []byte) error {
+	rest := &restWriter{file: reader.rest, begun: reader.passed}
+	rest.add(reader.unsent)
+	r.source.Rest(id, buffer, func(f outflow.Frame) {
+		rest.add(f.AppendHeader(nil))
+		rest.add(f.Output)
+	})
+	if rest.err != nil || len(rest.first) == 0 {
+		return rest.err
+	}
+	if err := reader.conn.SetDeadline(time.Time{}); err != nil { // nothing was sent: there is room
+		return err
+	}
+	if _, err := reader.write(rest.first); !errors.Is(err, unix.EPIPE) { // that one has gone
+		return err
+	}
+	return nil
+}
+
+// restWriter takes the bytes of the rest. If the reader does not have the file yet, the first byte is to be sent with it.
 type restWriter struct {
 	file  *os.File
+	begun bool
 	first []byte
 	err   error
 }
 
 func (w *restWriter) add(b []byte) {
-	if len(w.first) == 0 && len(b) > 0 {
-		w.first, b = append(w.first, b[0]), b[1:]
+	if !w.begun && len(b) > 0 {
+		w.begun, w.first, b = true, b[:1:1], b[1:]
 	}
 	if w.err == nil && len(b) > 0 {
 		_, w.err = w.file.Write(b)

@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	logrustest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"lockstep/core/outflow"
 	"lockstep/core/ownership"
@@ -92,7 +97,7 @@ func TestAFollowerGetsEverything(t *testing.T) {
 			}
 			b.ending(true)
 			write(200_000)
-			b.finish(true)
+			require.NoError(t, b.finish(true))
 			close(gate)
 			received := <-ended
 			require.True(t, received.Ended)
@@ -163,7 +168,7 @@ func TestBothStreamsWaitForTheFollower(t *testing.T) {
 	}
 	require.Zero(t, received.Missing)
 	require.EqualValues(t, outflow.Standard(0).Capacity+2*size, received.At.Sum())
-	b.finish(false)
+	require.NoError(t, b.finish(false))
 }
 
 // A reader that is no follower slows nobody, and knows what it has missed.
@@ -182,7 +187,7 @@ func TestAReaderThatIsNotWaitedFor(t *testing.T) {
 	for range 100 {
 		b.write(outflow.Stdout, make([]byte, size))
 	}
-	b.finish(true)
+	require.NoError(t, b.finish(true))
 	close(gate)
 	received := <-ended
 	require.True(t, received.Ended)
@@ -197,7 +202,7 @@ func TestAJobWhoseLogLacksOutputTakesItsFollower(t *testing.T) {
 	ended := b.read(end.Hello{Job: 7, Follows: true}, func(f outflow.Frame) { got += len(f.Output) })
 	b.write(outflow.Stdout, make([]byte, 1000))
 	b.ending(true)
-	b.finish(true)
+	require.NoError(t, b.finish(true))
 	received := <-ended
 	require.True(t, received.Ended)
 	require.Equal(t, 1000, got)
@@ -209,7 +214,7 @@ func TestAJobWithLittleOutputTakesNoReader(t *testing.T) {
 	ended := b.read(end.Hello{Job: 7, Follows: true}, func(outflow.Frame) {})
 	b.write(outflow.Stdout, make([]byte, 1000))
 	b.ending(true)
-	b.finish(false)
+	require.NoError(t, b.finish(false))
 	select {
 	case <-ended:
 		require.FailNow(t, "the reader was taken")
@@ -231,7 +236,115 @@ func TestReadersComeWhenTheLogLacksOutput(t *testing.T) {
 	<-begun
 	b.logLacks()
 	b.write(outflow.Stderr, []byte("last"))
-	b.finish(true)
+	require.NoError(t, b.finish(true))
 	require.True(t, (<-ended).Ended)
 	require.Equal(t, "first last", got.String())
+}
+
+// paused is a reader's connection that the process has taken.
+type paused struct {
+	*testing.T
+	reader, process *os.File
+}
+
+// pair makes a connection and gives it to the process. room is the size of the kernel's buffer for it, in bytes; 0: the usual one.
+func (b *relayed) pair(h end.Hello, room int) *paused {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	require.NoError(b, err)
+	c := &paused{b.T, os.NewFile(uintptr(fds[1]), "reader"), os.NewFile(uintptr(fds[0]), "process")}
+	b.Cleanup(func() { _ = c.reader.Close() })
+	if room > 0 {
+		require.NoError(b, unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_SNDBUF, room))
+	}
+	b.attach(h, c.process)
+	return c
+}
+
+// unread is how much the kernel has for the reader, in bytes; full says that the connection takes no more.
+func (c *paused) unread() (n int, full bool) {
+	raw, err := c.process.SyscallConn()
+	require.NoError(c, err)
+	var errs [2]error
+	var used, size int
+	require.NoError(c, raw.Control(func(fd uintptr) {
+		used, errs[0] = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+		size, errs[1] = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF)
+	}))
+	require.NoError(c, errors.Join(errs[:]...))
+	raw, err = c.reader.SyscallConn()
+	require.NoError(c, err)
+	require.NoError(c, raw.Control(func(fd uintptr) { n, errs[0] = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }))
+	require.NoError(c, errs[0])
+	return n, used >= size
+}
+
+// await waits until the kernel has more than so many bytes for the reader, or takes no more.
+func (c *paused) await(bytes int) {
+	for n, full := c.unread(); n <= bytes && !full; n, full = c.unread() {
+		runtime.Gosched()
+	}
+}
+
+// A reader that has paused has a connection without room at the end of the job. It gets everything when it goes on, and the end of the job
+// does not wait for it, nor for others.
+func TestAReaderThatPausesGetsTheRest(t *testing.T) {
+	const size, framed = 4096, 4096 + outflow.HeaderSize
+	for name, room := range map[string]int{"small frames": 0, "little room": 1} {
+		t.Run(name, func(t *testing.T) {
+			b := newRelayed(t, true)
+			c := b.pair(end.Hello{Job: 7, Follows: true}, room)
+			reader := end.NewReader(c.reader, outflow.Position{})
+			b.write(outflow.Stdout, make([]byte, size))
+			_, _, err := reader.Next()
+			require.NoError(t, err)
+			paced := outflow.Standard(0).Frames - 2
+			for i := range paced { // each piece becomes a frame
+				b.write(outflow.Stdout, make([]byte, size))
+				c.await(i * framed)
+			}
+			b.write(outflow.Stdout, make([]byte, 100*size))
+			c.await(paced * framed)
+			for range 3 {
+				b.pair(end.Hello{Job: 7}, 1).await(outflow.FrameMax)
+			}
+			began := time.Now()
+			require.NoError(t, b.finish(true))
+			require.Less(t, time.Since(began), 4*time.Second, "it waits for no reader")
+			for err == nil {
+				_, _, err = reader.Next()
+			}
+			require.True(t, reader.Ended, "%v after %d bytes", err, reader.At.Sum())
+			require.Zero(t, reader.Missing)
+			require.EqualValues(t, (101+paced)*size, reader.At.Sum())
+		})
+	}
+}
+
+// The end comes once, also to a reader that has taken everything before, or nothing.
+func TestTheEndOfOutputComesOnce(t *testing.T) {
+	for name, size := range map[string]int{"nothing": 0, "much": 40_000} {
+		t.Run(name, func(t *testing.T) {
+			b := newRelayed(t, false)
+			c := b.pair(end.Hello{Job: 7}, 0)
+			b.write(outflow.Stderr, make([]byte, size))
+			if size > 0 {
+				c.await(size)
+			}
+			b.logLacks()
+			require.NoError(t, b.finish(false))
+			frames, ends, read := end.Bytes(c.reader), 0, 0
+			for {
+				f, err := outflow.ReadFrame(frames, make([]byte, outflow.FrameMax))
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				require.NoError(t, err)
+				if read += len(f.Output); f.Ends() {
+					ends++
+				}
+			}
+			require.Equal(t, 1, ends)
+			require.Equal(t, size, read)
+		})
+	}
 }

@@ -77,7 +77,9 @@ func (s *shell) run() jobproc.End {
 	actions := s.process.Start(time.Now())
 	for {
 		if end := s.perform(actions); end != nil {
-			s.relay.finish(s.process.LogLacksOutput())
+			if err := s.relay.finish(s.process.LogLacksOutput()); err != nil {
+				s.complain(err.Error())
+			}
 			return *end
 		}
 		actions = s.await()
@@ -113,7 +115,7 @@ func (s *shell) await() jobproc.Actions {
 func (s *shell) perform(a jobproc.Actions) *jobproc.End {
 	for {
 		for _, text := range a.Complaints {
-			fmt.Fprintf(os.Stderr, "lockstep-job %d: %s\n", s.process.Job().ID, text)
+			s.complain(text)
 		}
 		for _, c := range a.Calls {
 			s.call(c)
@@ -141,6 +143,10 @@ func (s *shell) perform(a jobproc.Actions) *jobproc.End {
 	}
 }
 
+func (s *shell) complain(text string) {
+	fmt.Fprintf(os.Stderr, "lockstep-job %d: %s\n", s.process.Job().ID, text)
+}
+
 // signalled handles the signals of Ganeti's job processes (queue.md 4.6): SIGTERM is a cancel, SIGUSR1 another priority. SIGINT, a kill,
 // is lockstep's own.
 func (s *shell) signalled(signal os.Signal) jobproc.Actions {
@@ -153,7 +159,7 @@ func (s *shell) signalled(signal os.Signal) jobproc.Actions {
 	case syscall.SIGUSR1:
 		priority, err := s.readPriority()
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "lockstep-job %d: cannot read the new priority: %v\n", s.process.Job().ID, err)
+			s.complain(fmt.Sprintf("cannot read the new priority: %v", err))
 			return jobproc.Actions{}
 		}
 		return s.process.PriorityChanged(now, priority)

@@ -1,8 +1,8 @@
 // Package end is the two ends of a connection on which a reader gets the output of a job: the reader's, and that of the job's
 // process. Package outflow has the frames on it and decides what is sent; package outputs brings the ends together.
 //
-// The connection is a stream of frames. At the end of the job its process passes the rest in a file of memory, so that it need not wait
-// for a slow reader: a descriptor comes with a byte of the stream, and the file has the bytes after that one.
+// The connection is a stream of frames. At the end of the job its process leaves the rest in a file of memory, so that it need not wait
+// for a slow reader: the descriptor of the file comes with the first bytes, and the file has what comes after the end of the connection.
 //
 // Nothing of it survives a crash: a reader whose connection ends without the frame of the end connects again, with its place.
 // lockstep-job links the package, so it avoids package net.
@@ -122,17 +122,26 @@ func Send(c *os.File, b []byte, passed *os.File) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	rights := unix.UnixRights(int(passed.Fd()))
+	rawPassed, err := passed.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var passedErr error
 	writeErr := raw.Write(func(fd uintptr) bool {
-		for {
-			n, err = unix.SendmsgN(int(fd), b, rights, nil, unix.MSG_NOSIGNAL)
-			if !errors.Is(err, unix.EINTR) {
-				return !errors.Is(err, unix.EAGAIN)
-			}
-		}
+		// Under Control no other goroutine can close the file, whose number could then be that of another one.
+		passedErr = rawPassed.Control(func(passedFd uintptr) { n, err = sendOnce(int(fd), int(passedFd), b) })
+		return passedErr != nil || !errors.Is(err, unix.EAGAIN)
 	})
-	if err = errors.Join(writeErr, err); err != nil {
+	if err = errors.Join(writeErr, passedErr, os.NewSyscallError("sendmsg", err)); err != nil {
 		return 0, err
 	}
 	return n, nil
+}
+
+func sendOnce(fd, passed int, b []byte) (n int, err error) {
+	for {
+		if n, err = unix.SendmsgN(fd, b, unix.UnixRights(passed), nil, unix.MSG_NOSIGNAL); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
 }
