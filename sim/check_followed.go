@@ -78,8 +78,20 @@ type followedJob struct {
 	written  [2][]byte
 	offered  int         // bytes that have found no room
 	since    time.Time   // of the last change of offered, or of the follower
+	stalled  time.Time   // since when output finds no room and a follower has been attached; zero: neither, or nothing has found room since
 	follower *outputConn // nil: none is attached
 	waits    bool        // commands wait for a follower
+}
+
+// mark notes the time of a change of what is offered, or of the follower. Only output that finds room ends a stall: found.
+func (j *followedJob) mark(now time.Time, found bool) {
+	j.since = now
+	if found || j.offered == 0 {
+		j.stalled = time.Time{}
+	}
+	if j.stalled.IsZero() && j.offered > 0 && j.follower != nil {
+		j.stalled = now
+	}
 }
 
 // absentMax bounds the wait for a follower who is not there. waitSlack is how much later a wait may end. meetMax is how long a process and
@@ -106,26 +118,32 @@ func (c *checkFollowed) See(w *World, event any) error {
 		j := c.job(w, e.process)
 		if j.offered == 0 {
 			c.offering = append(c.offering, j)
-			j.since = w.clock.Now()
+			j.offered = e.bytes
+			j.mark(w.clock.Now(), false)
+		} else {
+			j.offered += e.bytes
 		}
-		j.offered += e.bytes
 	case endOffered:
 		if j := c.job(w, e.process); j.offered == 0 {
-			c.offering, j.offered, j.since = append(c.offering, j), 1, w.clock.Now()
+			c.offering, j.offered = append(c.offering, j), 1
+			j.mark(w.clock.Now(), false)
 		}
 	case outputKept:
 		j := c.job(w, e.process)
-		j.offered, j.since = j.offered-e.bytes, w.clock.Now()
+		j.offered -= e.bytes
+		j.mark(w.clock.Now(), true)
 		if j.offered == 0 {
 			c.offering = slices.DeleteFunc(c.offering, func(other *followedJob) bool { return other == j })
 		}
 	case readerAttached:
 		if j := c.job(w, e.process); e.conn.hello.follows && j.waits {
-			j.follower, j.since = e.conn, w.clock.Now()
+			j.follower = e.conn
+			j.mark(w.clock.Now(), false)
 		}
 	case readerDetached:
 		if j := c.job(w, e.process); j.follower == e.conn {
-			j.follower, j.since, j.waits = nil, w.clock.Now(), e.conn.hello.relayed && j.waits
+			j.follower, j.waits = nil, e.conn.hello.relayed && j.waits
+			j.mark(w.clock.Now(), false)
 		}
 	case readerGivenUp:
 		return c.givenUp(w, c.job(w, e.process))
@@ -163,8 +181,8 @@ func (c *checkFollowed) job(w *World, p *process) *followedJob {
 
 // givenUp judges whether a process has waited for long enough for a follower who takes nothing.
 func (c *checkFollowed) givenUp(w *World, j *followedJob) error {
-	if waited := w.clock.Now().Sub(j.since); j.follower != nil && waited < j.wait {
-		return fmt.Errorf("job %d: its follower is given up after %v", j.process.job, waited)
+	if waited := w.clock.Now().Sub(j.stalled); j.follower != nil && (j.stalled.IsZero() || waited < j.wait) {
+		return fmt.Errorf("job %d: its follower is given up after %v; it took nothing since %v", j.process.job, waited, j.stalled)
 	}
 	j.waits, j.follower = false, nil
 	return nil
@@ -198,20 +216,24 @@ func (c *checkFollowed) ended(w *World, p *process) error {
 // judgeWaits judges how long commands wait for room.
 func (c *checkFollowed) judgeWaits(w *World) error {
 	c.offering = slices.DeleteFunc(c.offering, func(j *followedJob) bool { return j.process.life.Over || j.process.hung })
-	for _, j := range c.offering {
-		since, most := j.since, time.Duration(0)
+	waited := func(since time.Time) time.Duration {
 		if c.overtook.After(since) {
 			since = c.overtook
 		}
+		return w.clock.Now().Sub(since)
+	}
+	for _, j := range c.offering {
+		most := time.Duration(0)
 		switch {
 		case j.follower != nil:
 			most = j.wait + waitSlack
 		case j.waits:
 			most = absentMax + waitSlack
 		}
-		if waited := w.clock.Now().Sub(since); waited > most {
-			return fmt.Errorf("job %d: its command has waited for its readers for %v; a follower is attached: %v, expected: %v",
-				j.process.job, waited, j.follower != nil, j.waits)
+		isStalled := j.waits && !j.stalled.IsZero()
+		if w := waited(j.since); w > most || isStalled && waited(j.stalled) > j.wait+waitSlack {
+			return fmt.Errorf("job %d: its command has waited for its readers for %v; a follower is attached: %v, expected: %v, took nothing since: %v",
+				j.process.job, w, j.follower != nil, j.waits, j.stalled)
 		}
 	}
 	return nil

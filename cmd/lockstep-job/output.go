@@ -152,6 +152,7 @@ func (o *output) finish() {
 	select {
 	case <-copied:
 	case <-time.After(outputGrace):
+		o.relay.hurry() // a stream whose output waits for the follower would not end, and the locks would be held
 		for i := range o.streams {
 			_ = o.streams[i].reader.SetReadDeadline(time.Now())
 		}

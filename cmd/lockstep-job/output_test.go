@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/outflow"
+	"lockstep/edge/outputs/end"
 )
 
 // On a slow disk the log takes output slowly. What the command has written before its end is in the log nevertheless,
@@ -44,4 +47,34 @@ func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 	out.startCopying()
 	out.finish()
 	require.True(t, text == got.String(), "%d of %d bytes", got.Len(), len(text))
+}
+
+// A process that the command has left behind may write more than is kept for a follower that takes nothing. The opcode ends nevertheless,
+// because it has locks, and the follower is told why it misses output.
+func TestOutputAfterTheEndOfTheCommandWaitsForNoReader(t *testing.T) {
+	b := newRelayed(t, true)
+	said := make(chan string, 1)
+	b.note = func(complaint string) { said <- complaint }
+	c := b.pair(end.Hello{Job: 7, Follows: true}, 0)
+	marker := filepath.Join(t.TempDir(), "begun")
+	parameters, err := json.Marshal(map[string]any{"argv": []string{"/bin/sh", "-c",
+		`setsid sh -c ': > "$0"; exec cat /dev/zero' "$0" & until [ -e "$0" ]; do sleep 0.01; done`, marker}})
+	require.NoError(t, err)
+	x := &execution{id: 7, livelock: "none", lease: &lease{}, relay: b.relay, emit: func([]jobproc.LogEntry) {}}
+	ended := make(chan jobproc.Outcome)
+	go func() { ended <- x.runCommand(parameters) }()
+	select {
+	case outcome := <-ended:
+		require.JSONEq(t, `{"exit_status": 0}`, string(outcome.Result))
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the opcode waits for the reader")
+	}
+	require.Equal(t, "no reader has taken the output of a command that has ended; the job goes on without one", <-said)
+	require.NoError(t, b.finish(true))
+	reader := end.NewReader(c.reader, outflow.Position{})
+	for err == nil {
+		_, _, err = reader.Next()
+	}
+	require.True(t, reader.Ended)
+	require.Positive(t, reader.Missing.Stdout)
 }

@@ -238,6 +238,14 @@ func (r *relay) ending(ends bool) {
 	r.moved.Broadcast()
 }
 
+// hurry says that output of the command, which has ended, waits no longer, see outflow.Source.Hurry.
+func (r *relay) hurry() {
+	r.mu.Lock()
+	r.source.Hurry()
+	r.mu.Unlock()
+	r.moved.Broadcast()
+}
+
 // finish gives each reader the rest of the output in a file of memory, so that the job ends without waiting for a slow reader. Only for
 // the follower that has not come yet it waits, if the log lacks output. The error says that readers did not get the rest, which they know.
 func (r *relay) finish(logLacksOutput bool) error {

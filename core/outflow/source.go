@@ -10,7 +10,7 @@ type Limits struct {
 	Capacity int           // of the latest output, in bytes
 	InFlight int           // bytes that may be under way to one reader; one frame may be, however large
 	Frames   int           // that may be under way to one reader, because each takes memory of the kernel, however small it is
-	Ending   int           // bytes that may come beyond Capacity when a command has ended: what is in its pipes
+	Ending   int           // bytes that are kept for the follower beyond Capacity when a command has ended: what is in its pipes
 	Readers  int           // at a time, without the follower
 	Stalled  time.Duration // how long the command waits for a follower that takes nothing
 	Absent   time.Duration // how long the command waits for a follower that has not come, or that comes back
@@ -25,17 +25,22 @@ func Standard(stalled time.Duration) Limits {
 //
 // Output that finds no room is blocked: the caller reads no more from the command, and tries again after the next event. There is
 // no room while the window is full of output that the follower has not acknowledged.
+//
+// It keeps at most Capacity + Ending bytes, whatever the number of opcodes.
 type Source struct {
 	limits  Limits
 	window  window
 	readers map[uint64]*reader
 	next    uint64
+	ending  bool // the command has ended
+	hurried bool // Hurry was called since
 	ended   bool
 
 	follower  followerState
 	reader    *reader   // the follower, in followerReads
 	from      int64     // the sum from which on the follower lacks output, in followerExpected
-	patience  time.Time // the end of the wait: of Absent in followerExpected, of Stalled while output is blocked in followerReads
+	absent    time.Time // the end of the wait in followerExpected
+	stalled   time.Time // the end of the wait for a follower to take something, from when it was first there; zero: no output is blocked
 	blocked   time.Time // since then output waits for the follower; zero: it does not
 	complaint string    // why the follower is not waited for any more; taken by Complaint
 }
@@ -59,7 +64,7 @@ type reader struct {
 // NewSource makes a source without output. followed says that a follower will come, which wants all output from the first byte on. It is
 // waited for from Open on.
 func NewSource(l Limits, followed bool) *Source {
-	s := &Source{limits: l, window: window{capacity: l.Capacity}, readers: map[uint64]*reader{}}
+	s := &Source{limits: l, window: window{capacity: l.Capacity, ending: l.Ending}, readers: map[uint64]*reader{}}
 	if followed {
 		s.follower = followerExpected
 	}
@@ -77,12 +82,12 @@ func (s *Source) Open(now time.Time) {
 func (s *Source) Expects() bool { return s.follower == followerExpected }
 
 func (s *Source) expect(from int64, now time.Time) {
-	s.follower, s.reader, s.from, s.patience = followerExpected, nil, from, now.Add(s.limits.Absent)
+	s.follower, s.reader, s.from, s.absent = followerExpected, nil, from, now.Add(s.limits.Absent)
 }
 
 // Attach adds a reader that has all output before a place. follows says that it is the follower; relayed, that it reads through a
-// daemon. A second follower takes the place of the first, which is then a reader as all others: the first has lost its connection.
-// The error says why the reader is not taken.
+// daemon. A second follower takes the place of the first, which is then a reader as all others: the first has lost its connection. The
+// command waits for it no longer than for the first, unless it takes output. The error says why the reader is not taken.
 func (s *Source) Attach(at Position, follows, relayed bool) (id uint64, err error) {
 	from, places := at.Sum(), s.limits.Readers
 	follows = follows && s.follower != noFollower
@@ -99,7 +104,7 @@ func (s *Source) Attach(at Position, follows, relayed bool) (id uint64, err erro
 	s.next++
 	s.readers[s.next] = r
 	if follows {
-		s.follower, s.reader, s.patience = followerReads, r, time.Time{}
+		s.follower, s.reader, s.absent = followerReads, r, time.Time{}
 	}
 	return s.next, nil
 }
@@ -120,46 +125,54 @@ func (s *Source) Detach(id uint64, now time.Time) {
 
 // release ends the wait for the follower.
 func (s *Source) release(complaint string) {
-	s.follower, s.reader, s.patience, s.blocked = noFollower, nil, time.Time{}, time.Time{}
-	s.complaint = complaint
+	s.follower, s.reader, s.complaint = noFollower, nil, complaint
+	s.absent, s.stalled, s.blocked = time.Time{}, time.Time{}, time.Time{}
 }
 
 // Room is how many bytes Add takes now. With none the output is blocked, and the wait for the follower begins.
 func (s *Source) Room(now time.Time) int {
 	room := s.limits.Capacity
-	switch s.follower {
-	case followerExpected:
-		room = s.window.room(max(s.from, s.window.begin))
-	case followerReads:
-		room = s.window.room(max(s.reader.acked, s.window.begin))
+	if s.follower != noFollower {
+		room = s.window.room(s.lacked(), s.ending)
+	}
+	if room <= 0 && s.hurried {
+		s.release("no reader has taken the output of a command that has ended; the job goes on without one")
+		room = s.limits.Capacity
 	}
 	if room > 0 {
-		s.blocked = time.Time{}
-		if s.follower == followerReads {
-			s.patience = time.Time{}
-		}
+		s.blocked, s.stalled = time.Time{}, time.Time{}
 		return room
 	}
 	if s.blocked.IsZero() {
 		s.blocked = now
 	}
-	if s.follower == followerReads && s.patience.IsZero() { // it may have come since
-		s.patience = now.Add(s.limits.Stalled)
+	if s.follower == followerReads && s.stalled.IsZero() { // it may have come since
+		s.stalled = now.Add(s.limits.Stalled)
 	}
 	return 0
 }
 
-// Add adds output of a stream, at most Room bytes.
-func (s *Source) Add(stream Stream, output []byte) { s.window.add(stream, output) }
-
-// Ending says whether the command has ended: what is left in its pipes is taken although a follower has not taken the former output, so
-// that the end of a job does not wait for a reader.
-func (s *Source) Ending(ends bool) {
-	s.window.capacity = max(s.limits.Capacity, len(s.window.ring))
-	if ends && s.follower != noFollower {
-		s.window.capacity += s.limits.Ending
+// lacked is the sum from which on output stays for the follower.
+func (s *Source) lacked() int64 {
+	switch s.follower {
+	case followerExpected:
+		return max(s.from, s.window.begin)
+	case followerReads:
+		return max(s.reader.acked, s.window.begin)
+	default:
+		return s.window.end
 	}
 }
+
+// Add adds output of a stream, at most Room bytes.
+func (s *Source) Add(stream Stream, output []byte) { s.window.add(stream, output, s.lacked()) }
+
+// Ending says whether the command has ended: what is left in its pipes is taken although a follower has not taken the former output, so
+// that the end of a command does not wait for a reader. The next command waits until the follower lacks no more than Capacity.
+func (s *Source) Ending(ends bool) { s.ending, s.hurried = ends, false }
+
+// Hurry says, after Ending, that output of a command that has ended waits no longer: if it finds no room, the follower is given up.
+func (s *Source) Hurry() { s.hurried = true }
 
 // End says that no output comes any more.
 func (s *Source) End() { s.ended = true }
@@ -225,16 +238,21 @@ func (s *Source) Ack(id uint64, sum int64) error {
 }
 
 // Deadline is when Tick is due; the zero time: never.
-func (s *Source) Deadline() time.Time { return s.patience }
+func (s *Source) Deadline() time.Time {
+	if s.absent.IsZero() || !s.stalled.IsZero() && s.stalled.Before(s.absent) {
+		return s.stalled
+	}
+	return s.absent
+}
 
 // Tick ends a wait whose time is over.
 func (s *Source) Tick(now time.Time) {
+	isOver := func(end time.Time) bool { return !end.IsZero() && !now.Before(end) }
 	switch {
-	case s.patience.IsZero() || now.Before(s.patience):
-	case s.follower == followerExpected:
-		s.release(fmt.Sprintf("no reader came within %v; the command goes on without one", s.limits.Absent))
-	default:
+	case isOver(s.stalled):
 		s.release(fmt.Sprintf("the reader took no output for %v; the command goes on without it", s.limits.Stalled))
+	case isOver(s.absent):
+		s.release(fmt.Sprintf("no reader came within %v; the command goes on without one", s.limits.Absent))
 	}
 }
 

@@ -44,6 +44,7 @@ type client struct {
 	arrived  map[int64]byte
 	streams  map[int64]outflow.Stream
 	unacked  []int64 // sums after the frames that are not acknowledged
+	acked    int64
 }
 
 func attach(t require.TestingT, s *outflow.Source, at outflow.Position, follows, relayed bool) *client {
@@ -76,6 +77,7 @@ func (c *client) keep(t require.TestingT, f outflow.Frame) {
 func (c *client) ack(t require.TestingT, s *outflow.Source) {
 	for _, sum := range c.unacked {
 		require.NoError(t, s.Ack(c.id, sum))
+		c.acked = sum
 	}
 	c.unacked = nil
 }
@@ -92,7 +94,10 @@ func (c *client) requireTrue(t require.TestingT, from outflow.Position, written 
 // A follower gets each byte once and in order; other readers are told what they missed; nobody is waited for but the follower.
 func TestReadersGetWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, written, now := newSource(small, true), &command{}, start
+		limits := small
+		limits.Ending = 2000
+		most := limits.Capacity + limits.Ending
+		s, written, now := newSource(limits, true), &command{}, start
 		var follower *client
 		var others []*client
 		places := []outflow.Position{{}}
@@ -127,6 +132,7 @@ func TestReadersGetWhatWasWritten(t *testing.T) {
 					others, from[c] = append(others, c), at
 				}
 			},
+			"end a command": func(t *rapid.T) { s.Ending(rapid.Bool().Draw(t, "ends")) },
 			"take": func(t *rapid.T) {
 				for _, c := range append(others, follower) {
 					if c != nil && rapid.Bool().Draw(t, "takes") {
@@ -142,6 +148,12 @@ func TestReadersGetWhatWasWritten(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
+				require.LessOrEqual(t, s.Memory(), most)
+				lacked := len(written.bytes)
+				if follower != nil {
+					lacked -= int(follower.acked)
+				}
+				require.LessOrEqual(t, lacked, most)
 				for _, c := range others {
 					c.requireTrue(t, from[c], written)
 				}
@@ -236,6 +248,9 @@ func TestAFollowerThatComesAndTakesNothing(t *testing.T) {
 			now := start.Add(5 * time.Second)
 			require.Zero(t, s.Room(now))
 			require.Equal(t, start, s.Blocked(), "output waits since then")
+			if name == "again" {
+				now = start.Add(time.Second) // since then it takes nothing
+			}
 			require.Equal(t, now.Add(small.Stalled), s.Deadline())
 			s.Tick(now.Add(small.Stalled))
 			require.Equal(t, small.Capacity, s.Room(now.Add(small.Stalled)))
@@ -378,4 +393,125 @@ func TestTheFollowerHasAPlaceOfItsOwn(t *testing.T) {
 	attach(t, s, outflow.Position{}, true, false)
 	_, err = s.Attach(outflow.Position{}, true, false)
 	require.Error(t, err, "its former connection has not ended yet")
+}
+
+// A reader that says again and again that it follows the job, and takes nothing, holds up the command no longer than one that says it once.
+func TestAFollowerIsWaitedForOnce(t *testing.T) {
+	for name, relayed := range map[string]bool{"direct": false, "through a daemon": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSource(small, true)
+			c := attach(t, s, outflow.Position{}, true, relayed)
+			full(start, s)
+			now := start
+			for ; now.Before(start.Add(small.Stalled)); now = now.Add(20 * time.Second) {
+				s.Tick(now)
+				require.Zero(t, s.Room(now))
+				next := attach(t, s, outflow.Position{}, true, relayed)
+				s.Detach(c.id, now)
+				c = next
+			}
+			s.Tick(now)
+			require.Equal(t, "the reader took no output for 1h0m0s; the command goes on without it", s.Complaint())
+			require.Equal(t, small.Capacity, s.Room(now))
+		})
+	}
+}
+
+// However many commands a job has, and however far its follower is behind, the memory is bounded. The output of a command that has ended
+// finds room, and the next command waits.
+func TestTheMemoryOfManyCommands(t *testing.T) {
+	l := outflow.Standard(time.Hour)
+	s := newSource(l, true)
+	c := attach(t, s, outflow.Position{}, true, false)
+	written, backlog := 0, 0
+	write := func(most int) {
+		for n := min(most, s.Room(start)); n > 0; n = min(most, s.Room(start)) {
+			n = min(n, outflow.FrameMax)
+			s.Add(outflow.Stdout, make([]byte, n))
+			written, backlog, most = written+n, backlog+n, most-n
+			require.LessOrEqual(t, s.Memory(), l.Capacity+l.Ending)
+		}
+	}
+	read := func(until int) {
+		for buffer := make([]byte, outflow.FrameMax); backlog > until; {
+			f, ok := s.Next(c.id, buffer)
+			require.True(t, ok)
+			_, err := c.received.Take(f)
+			require.NoError(t, err)
+			require.NoError(t, s.Ack(c.id, c.received.At.Sum()))
+			backlog -= len(f.Output)
+		}
+	}
+	for range 20 {
+		write(10 << 20)
+		require.Equal(t, l.Capacity, backlog, "the command waits")
+		s.Ending(true)
+		write(10 << 20)
+		require.Equal(t, l.Capacity+l.Ending, backlog, "what is left of it does not wait")
+		s.Ending(false)
+		require.Zero(t, s.Room(start), "the next command waits")
+		read(l.Capacity - 100)
+		write(100)
+		require.Equal(t, l.Capacity, s.Memory())
+		read(0)
+		s.Ending(true)
+		write(l.Capacity)
+		s.Ending(false)
+		read(0)
+		write(l.Capacity)
+		require.Equal(t, l.Capacity, s.Memory(), "what was acknowledged needs none")
+		read(0)
+	}
+	require.Zero(t, c.received.Missing)
+	require.EqualValues(t, written, c.received.At.Sum())
+}
+
+// What is left of a command that has changed the stream with each byte is taken, too.
+func TestTheEndOfManyChangesOfTheStream(t *testing.T) {
+	s := newSource(outflow.Standard(time.Hour), true)
+	n := 0
+	for ; s.Room(start) > 0; n++ {
+		s.Add(outflow.Stream(n%2), []byte{byte(n)})
+	}
+	s.Ending(true)
+	for i := range 100 {
+		require.Positive(t, s.Room(start))
+		s.Add(outflow.Stream((n+i)%2), make([]byte, 40_000))
+	}
+	s.End()
+	c := attach(t, s, outflow.Position{}, true, false)
+	s.Rest(c.id, make([]byte, outflow.FrameMax), func(f outflow.Frame) {
+		_, err := c.received.Take(f)
+		require.NoError(t, err)
+	})
+	require.Zero(t, c.received.Missing)
+	require.EqualValues(t, n+100*40_000, c.received.At.Sum())
+}
+
+// What processes of a command write after its end waits for the follower no longer than the caller says.
+func TestTheOutputOfAnEndedCommandWaitsNoLonger(t *testing.T) {
+	for name, comes := range map[string]bool{"it is there": true, "it has not come": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newSource(small, true)
+			if comes {
+				attach(t, s, outflow.Position{}, true, false)
+			}
+			full(start, s)
+			s.Ending(true)
+			require.Zero(t, s.Room(start))
+			s.Hurry()
+			require.Equal(t, small.Capacity, s.Room(start))
+			require.Equal(t, "no reader has taken the output of a command that has ended; the job goes on without one", s.Complaint())
+			require.Zero(t, s.Blocked())
+			require.Zero(t, s.Deadline())
+		})
+	}
+	s := newSource(small, true)
+	attach(t, s, outflow.Position{}, true, false)
+	s.Ending(true)
+	s.Hurry()
+	require.Equal(t, small.Capacity, s.Room(start), "the follower is not given up while there is room")
+	s.Ending(false)
+	full(start, s)
+	require.Zero(t, s.Room(start), "the next command waits")
 }

@@ -6,16 +6,20 @@ const (
 	// windowMin is the size of a window at the first byte. It doubles up to the capacity, so that a command with little output costs
 	// little.
 	windowMin = 16 << 10
-	// piecesMax bounds the pieces of a window: a command may change between its streams with each byte.
-	piecesMax = 8 << 10
+	// piecesMax bounds the pieces of a window: a command may change between its streams with each byte. When it has ended, there may be
+	// piecesEnding more.
+	piecesMax    = 8 << 10
+	piecesEnding = 1 << 10
 )
 
 // window is the latest output of a job, in the order in which it was read.
 //
 // Invariant: ring has the bytes with the sums [begin, end), the byte with sum n at n modulo its length. pieces covers them: each
-// piece begins where the former one ends, and neighbours are of different streams.
+// piece begins where the former one ends, and neighbours are of different streams. ring is larger than capacity only for output that must
+// stay.
 type window struct {
 	capacity   int
+	ending     int // how many bytes may stay beyond capacity when a command has ended
 	ring       []byte
 	begin, end int64
 	total      Position // of all output, the sum of which is end
@@ -28,12 +32,12 @@ type piece struct {
 	from   Position // its beginning; that of the first piece may be before begin
 }
 
-// add appends output, at most capacity bytes. The oldest bytes give way.
-func (w *window) add(s Stream, output []byte) {
+// add appends output, at most as much as room says. The oldest bytes give way; those from the sum keep on stay.
+func (w *window) add(s Stream, output []byte, keep int64) {
 	if len(output) == 0 {
 		return
 	}
-	w.grow(len(output))
+	w.resize(len(output), keep)
 	at := int(w.end % int64(len(w.ring)))
 	n := copy(w.ring[at:], output)
 	copy(w.ring, output[n:])
@@ -43,26 +47,31 @@ func (w *window) add(s Stream, output []byte) {
 	w.total = w.total.plus(s, int64(len(output)))
 	w.end += int64(len(output))
 	w.begin = max(w.begin, w.end-int64(len(w.ring)))
-	if surplus := len(w.pieces) - piecesMax; surplus > 0 {
+	if surplus := len(w.pieces) - piecesMax - piecesEnding; surplus > 0 {
 		w.begin = max(w.begin, w.pieces[surplus].from.Sum())
 	}
 	w.pieces = w.pieces[w.find(w.begin):]
 }
 
-// grow makes room for n bytes more, as far as the capacity goes.
-func (w *window) grow(n int) {
-	size := max(len(w.ring), windowMin)
-	for needed := int(w.end-w.begin) + n; size < needed && size < w.capacity; {
+// resize makes room for n bytes more: for all that must stay, and for others as far as the capacity goes.
+func (w *window) resize(n int, keep int64) {
+	needed := max(int(w.end-keep)+n, min(int(w.end-w.begin)+n, w.capacity))
+	size, most := max(len(w.ring), windowMin), w.capacity
+	if needed > most {
+		most += w.ending
+	}
+	for size < needed {
 		size *= 2
 	}
-	if size = min(size, w.capacity); size <= len(w.ring) {
+	if size = min(size, most); size == len(w.ring) {
 		return
 	}
-	larger := make([]byte, size)
+	resized := make([]byte, size)
+	w.begin = max(w.begin, w.end-int64(size))
 	for sum := w.begin; sum < w.end; {
-		sum += int64(copy(larger[sum%int64(size):], w.at(sum, w.end)))
+		sum += int64(copy(resized[sum%int64(size):], w.at(sum, w.end)))
 	}
-	w.ring = larger
+	w.ring = resized
 }
 
 // at is the bytes from a sum on, up to another sum or the end of the ring's array.
@@ -93,10 +102,15 @@ func (w *window) read(sum int64, into []byte) (s Stream, at Position, n int) {
 	return p.stream, p.from.plus(p.stream, sum-p.from.Sum()), n
 }
 
-// room is how many bytes may be added while those from a sum on stay; none if the pieces are too many.
-func (w *window) room(from int64) int {
-	if len(w.pieces)-w.find(from) >= piecesMax {
+// room is how many bytes may be added while those from a sum on stay; none or less if they are too many, or their pieces. ended says that
+// the command has.
+func (w *window) room(from int64, ended bool) int {
+	size, pieces := w.capacity, piecesMax
+	if ended {
+		size, pieces = size+w.ending, pieces+piecesEnding
+	}
+	if len(w.pieces)-w.find(from) >= pieces {
 		return 0
 	}
-	return w.capacity - int(w.end-from)
+	return size - int(w.end-from)
 }
