@@ -80,7 +80,7 @@ func (r *relay) now() time.Time { return r.world().clock.Now() }
 // write adds output, and calls done when all of it has found room.
 func (r *relay) write(stream outflow.Stream, output []byte, done func()) {
 	r.written += len(output)
-	if !r.opened && r.written > relayAfter {
+	if r.written > relayAfter {
 		r.open()
 	}
 	switch m := r.world().mutations; {
@@ -94,7 +94,11 @@ func (r *relay) write(stream outflow.Stream, output []byte, done func()) {
 	r.goOn()
 }
 
+// open begins to take readers, unless it has.
 func (r *relay) open() {
+	if r.opened {
+		return
+	}
 	r.opened = true
 	r.source.Open(r.now())
 	r.connect()
@@ -250,7 +254,7 @@ func (r *relay) ending(ends bool) {
 
 // finish gives each reader the rest, and calls then. It waits only for the follower, and only if the log lacks output.
 func (r *relay) finish(logLacksOutput bool, then func()) {
-	if !r.opened && logLacksOutput && r.source.Expects() {
+	if logLacksOutput && r.source.Expects() {
 		r.open()
 	}
 	if !r.opened {

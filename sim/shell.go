@@ -220,6 +220,9 @@ func (s *shell) executed(o jobproc.Outcome) {
 func (s *shell) write(w jobproc.FileWrite) {
 	p := s.process
 	disk := p.machine.node.disk
+	if s.jobproc.LogLacksOutput() {
+		s.relay.open()
+	}
 	p.then(func() {
 		if !p.checkLease() { // the file belongs to the next master
 			return
