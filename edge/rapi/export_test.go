@@ -1,6 +1,12 @@
 package rapi
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
+
+// SetAfter replaces the timers of followers of output.
+func (s *Server) SetAfter(after func(time.Duration) <-chan time.Time) { s.after = after }
 
 // Resources are the methods, paths and names of all operations.
 func Resources() []string { return operationsOf(resources) }

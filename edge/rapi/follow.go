@@ -18,9 +18,10 @@ import (
 const (
 	// openPause is the pause before a reader connects again: no process has taken it, because none has written much yet.
 	openPause = 500 * time.Millisecond
-	// beginPatience is how long output that the log has lost is expected from the job's process, before it counts as missing.
+	// beginPatience is how long output that the log has lost is expected from the job's process, before it counts as missing; and output
+	// before the first frame from the log.
 	beginPatience = 2 * time.Second
-	// endPatience is how long the rest of the output may take when the job has ended.
+	// endPatience is how long the next frame may take when the job has ended.
 	endPatience = 35 * time.Second
 )
 
@@ -29,14 +30,18 @@ type follower struct {
 	*output
 	ctx     context.Context
 	buffer  *bufio.Writer
-	entries chan []rawEntry    // each is valid until the next message of taken
+	after   func(time.Duration) <-chan time.Time
+	entries chan []rawEntry    // each is valid until the next message of taken; nil: what was read at once is complete
 	frames  chan outflow.Frame // the same; closed when the connection is lost after the first one. nil: none comes
 	taken   [2]chan struct{}   // of entries, of frames
 	logEnd  chan error         // the log has ended; one message
 
+	partial  bool           // of what was read of the log at once, there is more
 	first    *outflow.Frame // the first one, which was not written yet
 	gaveUp   bool           // it did not come in time
 	complete bool           // the end of the output has come
+	ended    bool           // the log has
+	timer    <-chan time.Time
 }
 
 // followOutput sends the output of a job until the job has ended.
@@ -63,7 +68,7 @@ func (s *Server) followOutput(c *call, id int64, stream string, begin func(missi
 		return nil
 	}
 	f := &follower{output: &output{Writer: w, ctx: ctx, open: s.config.Output, id: id, only: stream}, ctx: ctx, buffer: w,
-		entries: make(chan []rawEntry), taken: [2]chan struct{}{make(chan struct{}), make(chan struct{})}, logEnd: make(chan error, 1)}
+		after: s.after, partial: true, entries: make(chan []rawEntry), taken: [2]chan struct{}{make(chan struct{}), make(chan struct{})}, logEnd: make(chan error, 1)}
 	reading.Go(func() { f.logEnd <- f.readLog(s.config.Luxi) })
 	if f.open != nil && !IsFinal(l.status) {
 		f.frames = make(chan outflow.Frame)
@@ -95,14 +100,13 @@ func pass[T any](ctx context.Context, to chan<- T, value T, taken <-chan struct{
 	}
 }
 
-// readLog passes the log on, with nothing after what there is of it at first.
+// readLog passes the log on.
 func (f *follower) readLog(luxi Luxi) error {
 	each := func(entries []rawEntry) error { return pass(f.ctx, f.entries, entries, f.taken[0]) }
 	after := int64(0)
 	for status := ""; ; {
-		begins := status == ""
 		next, ended, err := followPart(f.ctx, luxi, f.id, status, &after, each)
-		if err == nil && begins {
+		if err == nil {
 			err = each(nil)
 		}
 		if err != nil || ended {
@@ -146,31 +150,37 @@ func (f *follower) readConnection(frames chan<- outflow.Frame) (over bool) {
 
 // follow writes what comes, until both the log and the frames have ended.
 func (f *follower) follow() error {
-	var late <-chan time.Time
-	var frames <-chan outflow.Frame // nil until what the log has before them was written
-	for logRead, logEnded := false, false; ; {
-		if logRead {
-			frames = f.frames
+	for {
+		frames := f.frames
+		if f.partial && !f.isLive {
+			frames = nil // the log may have what is before them
 		}
 		var err error
 		select {
 		case entries := <-f.entries:
-			logRead = logRead || len(entries) == 0
 			err = f.writeEntries(entries)
 		case frame, open := <-frames:
-			err = f.writeFrame(frame, open)
+			err = f.takeFrame(frame, open)
 		case err = <-f.logEnd:
-			logEnded, late = true, time.After(endPatience)
-		case <-late:
-			return nil
+			if f.ended = true; err == nil {
+				err = f.writeFirst()
+			}
+		case <-f.timer:
+			if f.first == nil {
+				return nil
+			}
+			err = f.writeFirst()
 		case <-f.ctx.Done():
 			err = context.Cause(f.ctx)
 		}
 		if err == nil {
 			err = f.buffer.Flush()
 		}
-		if err != nil || logEnded && (f.frames == nil || !f.isLive) {
+		if err != nil || f.ended && (f.frames == nil || !f.isLive) {
 			return err
+		}
+		if f.ended {
+			f.timer = f.after(endPatience) // to write it may have taken long
 		}
 	}
 }
@@ -181,21 +191,48 @@ func (f *follower) writeEntries(entries []rawEntry) error {
 			return err
 		}
 	}
+	f.partial = entries != nil
 	f.release(0)
-	if first := f.first; first != nil {
-		f.first = nil
-		return f.writeFrame(*first, true)
+	return f.joinFirst()
+}
+
+// takeFrame takes a frame; open is false if none came because the connection is lost.
+func (f *follower) takeFrame(frame outflow.Frame, open bool) error {
+	switch {
+	case !open:
+		f.frames = nil
+		return nil
+	case !f.isLive:
+		f.begin(frame)
+		return f.joinFirst()
+	}
+	return f.writeFrame(frame)
+}
+
+// joinFirst writes the first frame if the log was written up to its place. Otherwise the frame waits for the log.
+func (f *follower) joinFirst() error {
+	at := positionOf(f.account.Delivered.Plus(f.account.Missing))
+	switch {
+	case f.first == nil || f.partial:
+		return nil
+	case at.Stdout >= f.begins.Stdout && at.Stderr >= f.begins.Stderr:
+		return f.writeFirst()
+	case f.timer == nil:
+		f.timer = f.after(beginPatience)
 	}
 	return nil
 }
 
-// writeFrame writes a frame; open is false if none came because the connection is lost.
-func (f *follower) writeFrame(frame outflow.Frame, open bool) error {
-	if !open {
-		f.frames = nil
+func (f *follower) writeFirst() error {
+	if f.first == nil {
 		return nil
 	}
-	f.begin(frame)
+	first := *f.first
+	f.first, f.timer = nil, nil
+	return f.writeFrame(first)
+}
+
+func (f *follower) writeFrame(frame outflow.Frame) error {
 	err := f.frame(frame)
 	if frame.Ends() {
 		f.complete, f.frames = true, nil
@@ -206,9 +243,7 @@ func (f *follower) writeFrame(frame outflow.Frame, open bool) error {
 
 // begin notes the first frame: what the log has after its place is not written.
 func (f *follower) begin(first outflow.Frame) {
-	if !f.isLive {
-		f.isLive, f.begins = true, first.At
-	}
+	f.isLive, f.begins, f.first = true, first.At, &first
 }
 
 // release says that what came last of the entries (0) or frames (1) is not used any more.
@@ -224,17 +259,14 @@ func (f *follower) awaitFirst() error {
 	if f.frames == nil || f.isLive || f.gaveUp {
 		return nil
 	}
-	timer := time.NewTimer(beginPatience)
-	defer timer.Stop()
 	select {
 	case frame, open := <-f.frames:
 		if !open {
 			f.frames = nil
 			return nil
 		}
-		f.first = &frame
 		f.begin(frame)
-	case <-timer.C:
+	case <-f.after(beginPatience):
 		f.gaveUp = true
 	case <-f.ctx.Done():
 		return context.Cause(f.ctx)

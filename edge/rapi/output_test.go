@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -239,6 +240,77 @@ func TestFollowedOutputThatTheLogLacks(t *testing.T) {
 	changes <- `[["success"], []]`
 	send(t, c, 24, 0, outflow.Stdout, "") // the end
 	f.ends(0)
+}
+
+// The process sends from a place within entries of the log that come in several pieces, after output that the log has lost.
+func TestAStreamBeginsWithinTheLog(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
+			b := newOutputServer(t)
+			changes, readers := b.changes(), b.process()
+			l := &logText{}
+			l.add("stdout", "one")
+			if late {
+				b.setLog("running", l)
+			}
+			l.drop(10, 0)
+			var lines strings.Builder
+			for n := range 1000 {
+				line := fmt.Sprintf("line %03d", n)
+				l.add("stdout", line)
+				lines.WriteString(line + "\n")
+			}
+			if late {
+				changes <- marshal([]any{[]any{"running"}, l.entries[1:]})
+			} else {
+				b.setLog("running", l)
+			}
+			f := b.follow("")
+			send(t, <-readers, 4+10+9*950, 0, outflow.Stdout, lines.String()[9*950:]+"more\n")
+			f.wants("one\n" + lines.String() + "more\n")
+			changes <- `[["success"], []]`
+			f.ends(10)
+		})
+	}
+}
+
+// The rest of the output takes long: each frame has its time.
+func TestTheEndOfFollowedOutputIsAwaitedAnewAfterEachFrame(t *testing.T) {
+	b := newOutputServer(t)
+	timers := make(chan chan time.Time, 10)
+	b.server.SetAfter(func(d time.Duration) <-chan time.Time {
+		timer := make(chan time.Time, 1)
+		if d > 10*time.Second {
+			timers <- timer
+		}
+		return timer
+	})
+	next := func() chan time.Time {
+		select {
+		case timer := <-timers:
+			return timer
+		case <-time.After(20 * time.Second):
+			t.Fatal("the end is not awaited anew")
+			return nil
+		}
+	}
+	changes, readers := b.changes(), b.process()
+	b.setLog("running", &logText{})
+	f := b.follow("")
+	c := <-readers
+	send(t, c, 0, 0, outflow.Stdout, "one\n")
+	f.wants("one\n")
+	changes <- `[["success"], []]`
+	first := next()
+	send(t, c, 4, 0, outflow.Stdout, "two\n")
+	second := next()
+	first <- time.Time{}
+	send(t, c, 8, 0, outflow.Stdout, "three\n")
+	next()
+	f.wants("two\nthree\n")
+	send(t, c, 14, 0, outflow.Stdout, "") // the end
+	f.ends(0)
+	require.Empty(t, second)
 }
 
 // A job with little output has no stream; its log is all. One whose process dies has the rest in its log.

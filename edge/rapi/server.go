@@ -78,6 +78,7 @@ type Server struct {
 	metrics    *metrics
 	openapi    []byte
 	stopping   chan struct{}
+	after      func(time.Duration) <-chan time.Time // of followers of output
 	panics     *ratelog.Log
 }
 
@@ -94,7 +95,8 @@ func New(c Config) (*Server, error) {
 		c.Heartbeat = heartbeatInterval
 	}
 	s := &Server{config: c, openapi: document,
-		streams: admission.NewSlots(eventStreamsMax), logStreams: admission.NewSlots(logStreamsMax), stopping: make(chan struct{})}
+		streams: admission.NewSlots(eventStreamsMax), logStreams: admission.NewSlots(logStreamsMax), stopping: make(chan struct{}),
+		after: time.After}
 	s.replier = &replier{c.Table, ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request failed", "count")}
 	s.panics = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request handler panicked", "count")
 	s.metrics = newMetrics(s)
