@@ -34,6 +34,7 @@ var wings = []wing{
 	{"core/natural", nil},
 	{"core/outflow", nil},
 	{"core/progress", nil},
+	{"core/outflow/delivery", []string{"core/outflow", "core/rawjson", "core/job"}},
 	{"core/heap", nil},
 	{"core/haskell", nil},
 	{"core/wire", []string{"core/rawjson", "core/job", "core/haskell"}},

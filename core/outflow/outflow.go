@@ -28,20 +28,26 @@ type Position struct {
 // Sum is the number of bytes before the place. Output has one order, in which each place has another sum.
 func (p Position) Sum() int64 { return p.Stdout + p.Stderr }
 
-// Of is the number of bytes of one stream before the place.
-func (p Position) Of(s Stream) int64 {
+// In is what a place has of one stream.
+func (p *Position) In(s Stream) *int64 {
 	if s == Stderr {
-		return p.Stderr
+		return &p.Stderr
 	}
-	return p.Stdout
+	return &p.Stdout
 }
+
+// Of is the number of bytes of one stream before the place.
+func (p Position) Of(s Stream) int64 { return *p.In(s) }
 
 // plus is the place n bytes of a stream later.
 func (p Position) plus(s Stream, n int64) Position {
-	if s == Stderr {
-		p.Stderr += n
-	} else {
-		p.Stdout += n
-	}
+	*p.In(s) += n
 	return p
+}
+
+// Part is a part of one stream of a job.
+type Part struct {
+	Stream Stream `json:"stream"`
+	From   int64  `json:"from"` // bytes of the stream before the part, over all opcodes
+	To     int64  `json:"to"`   // bytes of the stream before the end of the part
 }

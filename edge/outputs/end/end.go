@@ -43,11 +43,7 @@ type Hello struct {
 
 // Kept is a part of one stream in the files of a job. The daemon sends what there is of it, as frames whose places count this stream only,
 // and an end with the place where it stops. Such a reader acknowledges nothing.
-type Kept struct {
-	Stream outflow.Stream `json:"stream"`
-	From   int64          `json:"from"` // bytes of the stream before the part, over all opcodes
-	To     int64          `json:"to"`   // bytes of the stream before the end of the part
-}
+type Kept = outflow.Part
 
 // Line is the first line of a connection.
 func (h Hello) Line() []byte {

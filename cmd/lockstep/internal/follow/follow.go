@@ -10,11 +10,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/job"
+	"lockstep/core/outflow/delivery"
 	"lockstep/core/wire"
 )
 
@@ -40,6 +42,23 @@ func (e *LogEntry) UnmarshalJSON(data []byte) error {
 	}
 	e.Payload = parts[3]
 	return client.Scan(parts[:3], &e.Serial, &e.Time, &e.Type)
+}
+
+// delivered is the entry for a delivery.Delivery.
+func (e LogEntry) delivered() delivery.Entry {
+	d := delivery.Entry{Serial: e.Serial}
+	d.Type, d.Payload = job.FromMessage(e.Type, e.Payload)
+	return d
+}
+
+func delivered(entries []LogEntry) iter.Seq[delivery.Entry] {
+	return func(yield func(delivery.Entry) bool) {
+		for _, e := range entries {
+			if !yield(e.delivered()) {
+				return
+			}
+		}
+	}
 }
 
 // Text is the entry as a line: a message, a piece of output without its newline, or the type and

@@ -13,14 +13,11 @@ import (
 
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/outflow"
+	"lockstep/core/outflow/delivery"
 	"lockstep/core/wire"
 	"lockstep/edge/outputs/end"
 	"lockstep/persistence"
 )
-
-// ReadKept reads a part of a stream from the files of --keep-output. It passes the output to take, in order, until take returns false,
-// and returns the place after the last byte; the beginning of the part if the files have none of it. The output is valid during the call.
-type ReadKept func(part end.Kept, take func(output []byte) bool) (at int64)
 
 const (
 	// keptSilence is how long the daemon may send nothing of a part.
@@ -35,7 +32,7 @@ const (
 
 // KeptOf reads the kept output of a job over the daemon's socket for output, where package end describes it. A daemon that ends
 // or starts interrupts the reading only.
-func KeptOf(ctx context.Context, daemon *client.Session, id int64) ReadKept {
+func KeptOf(ctx context.Context, daemon *client.Session, id int64) delivery.ReadKept {
 	path := filepath.Join(filepath.Dir(daemon.Path), persistence.OutputSocket)
 	known := false // the daemon has that socket, while it runs
 	return func(part end.Kept, take func([]byte) bool) int64 {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"lockstep/core/job"
 	"lockstep/core/outflow"
@@ -340,110 +339,6 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	}, Open: func() *Stream { return OpenStream(ctx, d.session, 12, false) }}
 	_, err = l.Follow(ctx, &Follower{Session: d.session, ID: 12}, &sync.Mutex{})
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// command is what a command has written, by stream, with its log and its stream as a reader may find them.
-type command struct {
-	written [2]string
-	log     []LogEntry
-	total   job.Output
-}
-
-// drawCommand draws a command whose log has dropped some entries. frames are all of its output in order.
-func drawCommand(t *rapid.T) (c command, frames []outflow.Frame) {
-	var dropped job.Output
-	note := func() {
-		if dropped != (job.Output{}) {
-			payload, _ := json.Marshal(job.MissingOutput{Missing: dropped, Written: c.total})
-			c.log = append(c.log, LogEntry{Type: job.LogMissing, Payload: payload})
-			dropped = job.Output{}
-		}
-	}
-	var place outflow.Position
-	for i := range rapid.IntRange(0, 30).Draw(t, "lines") {
-		s := outflow.Stream(rapid.IntRange(0, 1).Draw(t, "stream"))
-		line := strings.Repeat(string(rune('a'+i%26)), rapid.IntRange(0, 5).Draw(t, "length")) + "\n"
-		frames = append(frames, outflow.Frame{At: place, Stream: s, Output: []byte(line)})
-		c.written[s] += line
-		*placeIn(&place, s) += int64(len(line))
-		amount := job.AmountOf(streamName(s), []byte(line))
-		if rapid.IntRange(0, 2).Draw(t, "kept in the log") == 0 {
-			dropped = dropped.Plus(amount)
-		} else {
-			note()
-			typ, payload := job.EncodeOutput(streamName(s), []byte(line))
-			c.log = append(c.log, LogEntry{Type: typ, Payload: payload})
-		}
-		c.total = c.total.Plus(amount)
-	}
-	note()
-	return c, append(frames, outflow.Frame{At: place})
-}
-
-// recorder is a view that knows the place of what it is shown.
-type recorder struct {
-	t       *rapid.T
-	command command
-	place   outflow.Position
-	shown   int64
-}
-
-func (r *recorder) output(s outflow.Stream, output []byte) {
-	from := r.place.Of(s)
-	require.Equal(r.t, r.command.written[s][from:from+int64(len(output))], string(output))
-	*placeIn(&r.place, s) += int64(len(output))
-	r.shown += int64(len(output))
-}
-
-func (r *recorder) entry(_ LogEntry, typ string, payload []byte) {
-	if name, output, ok := job.DecodeOutput(typ, payload); ok {
-		r.output(streamOf(name), output)
-	}
-}
-
-func (r *recorder) lacks(g gap) {
-	r.place.Stdout += g.Stdout.Bytes
-	r.place.Stderr += g.Stderr.Bytes
-}
-
-// Whatever the log has lost, wherever the stream begins and breaks off, and whatever is kept: each byte is shown once and in order, or is
-// said to be missing at its place.
-func TestEachByteIsShownOnceOrMissing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c, frames := drawCommand(t)
-		r := &recorder{t: t, command: c}
-		var d delivery
-		keeps := [2]int64{int64(rapid.IntRange(0, 40).Draw(t, "stdout kept")), int64(rapid.IntRange(0, 40).Draw(t, "stderr kept"))}
-		d.Kept = func(part end.Kept, take func([]byte) bool) int64 {
-			to := min(part.To, keeps[part.Stream], int64(len(c.written[part.Stream])))
-			if to <= part.From {
-				return part.From
-			}
-			take([]byte(c.written[part.Stream][part.From:to]))
-			return to
-		}
-		known := rapid.IntRange(0, len(c.log)).Draw(t, "entries before the stream")
-		held := rapid.IntRange(0, known).Draw(t, "shown before it begins")
-		d.entries(r, c.log[:held])
-		if begin := rapid.IntRange(0, len(frames)).Draw(t, "begin"); begin < len(frames) {
-			d.beginStream(frames[begin].At)
-			d.entries(r, c.log[held:known])
-			until := rapid.IntRange(begin, len(frames)).Draw(t, "end of the stream")
-			for _, f := range frames[begin:until] {
-				d.frame(r, f)
-			}
-			d.entries(r, c.log[known:])
-			if until < len(frames) {
-				d.restOfLog(r, c.log)
-			}
-		} else {
-			d.entries(r, c.log[held:])
-		}
-		require.Equal(t, bytesOf(c.total), r.place)
-		require.Equal(t, r.place, d.have)
-		require.Equal(t, r.place.Sum(), r.shown+bytesOf(d.missing).Sum())
-		require.Equal(t, d.missing != (job.Output{}), d.losses() != "")
-	})
 }
 
 // The end of a job is shown after all of its output, although the daemon tells it before.

@@ -10,6 +10,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/core/job"
+	"lockstep/core/outflow/delivery"
 )
 
 // ExitIncomplete is the exit code if output is missing, or may be missing.
@@ -33,6 +34,21 @@ type Losses string
 // sentence about the job: its end, as if the output were complete.
 func (l Losses) Error(id int64, end string) *cli.ExitError {
 	return &cli.ExitError{Code: ExitIncomplete, Err: fmt.Errorf("job %d: %s; %s", id, l, end)}
+}
+
+// lossesOf are what is missing of the output that was shown.
+func lossesOf(d *delivery.Delivery) Losses {
+	switch {
+	case d.Err != nil:
+		return Losses("output could not be written: " + d.Err.Error())
+	case d.Missing != (job.Output{}):
+		return "output is missing"
+	case d.Account.Unreadable > 0 && !d.Streamed:
+		return "output is missing, since log entries cannot be read"
+	case d.Account.Uncertain:
+		return "output may be missing"
+	}
+	return ""
 }
 
 var streamWords = strings.NewReplacer(job.LogStdout, "standard output", job.LogStderr, "standard error")

@@ -12,6 +12,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/outflow"
+	"lockstep/core/outflow/delivery"
 )
 
 // OutputHelp is the part of the help of run and log about a command's output.
@@ -66,7 +67,7 @@ type JobOutput struct {
 	// Prefixed: lines of other jobs come between, so that no line is written again.
 	Prefixed bool
 
-	delivery
+	delivery.Delivery
 	lines  [2]*jobproc.LineSplitter // by stream, of output that is not from the log
 	states map[string]lineState
 	open   string // the stream whose last line has no newline yet
@@ -81,9 +82,18 @@ const (
 	afterReturn // the last piece ended with a carriage return
 )
 
-// entry is part of view.
-func (o *JobOutput) entry(entry LogEntry, typ string, payload []byte) {
-	entry.Type, entry.Payload = typ, payload
+func (o *JobOutput) entries(entries []LogEntry) {
+	for _, e := range entries {
+		if d := e.delivered(); o.Entry(o, d) {
+			e.Type, e.Payload = d.Type, d.Payload
+			o.entry(e)
+		}
+	}
+}
+
+// entry shows an entry that is not in Ganeti's form.
+func (o *JobOutput) entry(entry LogEntry) {
+	typ, payload := entry.Type, entry.Payload
 	stream, piece, ok := job.DecodeOutput(typ, payload)
 	switch {
 	case ok:
@@ -105,9 +115,9 @@ func (o *JobOutput) entry(entry LogEntry, typ string, payload []byte) {
 	}
 }
 
-// output is part of view. For a terminal, with timestamps, and between other lines it is cut into lines, as the log has them.
-func (o *JobOutput) output(s outflow.Stream, output []byte) {
-	name := streamName(s)
+// Output is part of delivery.Target. For a terminal, with timestamps, and between other lines it is cut into lines, as the log has them.
+func (o *JobOutput) Output(s outflow.Stream, output []byte) {
+	name := delivery.StreamName(s)
 	if _, terminal := o.writer(name); !terminal && !o.Stamped && !o.Mixed {
 		o.write(name, LogEntry{}, output)
 		return
@@ -146,7 +156,7 @@ func (o *JobOutput) report(text string) {
 // put writes text to a stream and keeps the first error.
 func (o *JobOutput) put(w io.Writer, text []byte) {
 	_, err := w.Write(text)
-	o.keep(err)
+	o.Failed(err)
 }
 
 // write writes one piece of a stream to its output, at a terminal without control characters and with lines of both streams kept apart.
@@ -226,20 +236,20 @@ func (o *JobOutput) EndLine() {
 	}
 }
 
-// lacks is part of view.
-func (o *JobOutput) lacks(g gap) {
+// Lacks is part of delivery.Target.
+func (o *JobOutput) Lacks(g delivery.Gap) {
 	say := func(name string, missing, had job.StreamOutput) {
 		switch {
 		case missing == (job.StreamOutput{}):
-		case g.exact:
+		case g.Exact:
 			o.report(fmt.Sprintf("missing here: %s (%s) of %s, after line %d",
 				term.Count(missing.Lines, "line"), term.Count(missing.Bytes, "byte"), name, had.Lines))
 		default:
 			o.report("missing here: " + term.Count(missing.Bytes, "byte") + " of " + name)
 		}
 	}
-	say("standard output", g.Stdout, g.had.Stdout)
-	say("standard error", g.Stderr, g.had.Stderr)
+	say("standard output", g.Stdout, g.Had.Stdout)
+	say("standard error", g.Stderr, g.Had.Stderr)
 	if g.Messages > 0 {
 		o.report("missing here: " + term.Count(g.Messages, "log message"))
 	}
@@ -251,10 +261,10 @@ func (o *JobOutput) finish() {
 	o.EndLine()
 	for _, w := range []io.Writer{o.Streams.Out, o.Streams.Err} {
 		if w, is := w.(interface{ Flush() error }); is {
-			o.keep(w.Flush())
+			o.Failed(w.Flush())
 		}
 	}
-	if o.missing == (job.Output{}) {
+	if o.Missing == (job.Output{}) {
 		return
 	}
 	cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: missing in all: %s. The log of a job is bounded; "+
@@ -263,22 +273,22 @@ func (o *JobOutput) finish() {
 
 // totals are how much of what is missing.
 func (o *JobOutput) totals() []string {
-	all := o.account.Delivered.Plus(o.account.Missing)
+	all := o.Account.Delivered.Plus(o.Account.Missing)
 	var parts []string
 	part := func(name string, missing, all job.StreamOutput, shown int64) {
 		switch {
 		case missing == (job.StreamOutput{}):
-		case o.uncounted:
+		case o.Uncounted:
 			parts = append(parts, fmt.Sprintf("%d of %s of %s", missing.Bytes, term.Count(max(shown, all.Bytes), "byte"), name))
 		default:
 			parts = append(parts, fmt.Sprintf("%d of %s of %s (%d of %s)", missing.Lines, term.Count(all.Lines, "line"), name,
 				missing.Bytes, term.Count(all.Bytes, "byte")))
 		}
 	}
-	part("standard output", o.missing.Stdout, all.Stdout, o.have.Stdout)
-	part("standard error", o.missing.Stderr, all.Stderr, o.have.Stderr)
-	if o.missing.Messages > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s", o.missing.Messages, term.Count(all.Messages, "log message")))
+	part("standard output", o.Missing.Stdout, all.Stdout, o.Have.Stdout)
+	part("standard error", o.Missing.Stderr, all.Stderr, o.Have.Stderr)
+	if o.Missing.Messages > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s", o.Missing.Messages, term.Count(all.Messages, "log message")))
 	}
 	return parts
 }

@@ -11,6 +11,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/outflow"
+	"lockstep/core/outflow/delivery"
 )
 
 // EventView prints the course of a job for programs, as JSON lines. A line that cannot be written is missing output.
@@ -21,11 +22,11 @@ type EventView struct {
 	Now  func() time.Time
 	last Change
 
-	delivery
+	delivery.Delivery
 	lines [2]*jobproc.LineSplitter // by stream, of output that is not from the log
 }
 
-func (v *EventView) print(e Event) { v.keep(PrintEvent(v.Out, e)) }
+func (v *EventView) print(e Event) { v.Failed(PrintEvent(v.Out, e)) }
 
 // Submitted prints that the job was submitted, to a daemon.
 func (v *EventView) Submitted(daemon client.Whose) {
@@ -34,9 +35,9 @@ func (v *EventView) Submitted(daemon client.Whose) {
 
 // End prints the end of the job, with what is missing. losses knows afterwards whether that line was written.
 func (v *EventView) End(status string, exitCode *int, text string) {
-	e := Event{Event: "end", Job: v.ID, Status: status, ExitCode: exitCode, Error: text, Incomplete: v.losses() != ""}
-	if v.missing != (job.Output{}) {
-		e.Missing = &v.missing
+	e := Event{Event: "end", Job: v.ID, Status: status, ExitCode: exitCode, Error: text, Incomplete: lossesOf(&v.Delivery) != ""}
+	if v.Missing != (job.Output{}) {
+		e.Missing = &v.Missing
 	}
 	v.print(e)
 }
@@ -47,36 +48,41 @@ func (v *EventView) Show(c Change) {
 	if !client.Final(c.Status) {
 		v.status(c)
 	}
-	v.entries(v, c.Entries)
+	v.entries(c.Entries)
 	if c.Final {
 		v.status(c)
 	}
 }
 
-// entry is part of view.
-func (v *EventView) entry(e LogEntry, typ string, _ []byte) {
-	if job.IsOutput(typ) {
-		v.flush()
+func (v *EventView) entries(entries []LogEntry) {
+	for _, e := range entries {
+		d := e.delivered()
+		if !v.Entry(v, d) {
+			continue
+		}
+		if job.IsOutput(d.Type) {
+			v.flush()
+		}
+		v.print(e.event(v.ID))
 	}
-	v.print(e.event(v.ID))
 }
 
-// output is part of view.
-func (v *EventView) output(s outflow.Stream, output []byte) {
+// Output is part of delivery.Target.
+func (v *EventView) Output(s outflow.Stream, output []byte) {
 	if v.lines[s] == nil {
 		v.lines[s] = &jobproc.LineSplitter{Emit: func(line []byte) {
 			e := LogEntry{Time: client.Timestamp{Time: v.Now()}}
-			e.Type, e.Payload = job.EncodeOutput(streamName(s), line)
+			e.Type, e.Payload = job.EncodeOutput(delivery.StreamName(s), line)
 			v.print(e.event(v.ID))
 		}}
 	}
 	v.lines[s].Write(output)
 }
 
-// lacks is part of view.
-func (v *EventView) lacks(g gap) {
+// Lacks is part of delivery.Target.
+func (v *EventView) Lacks(g delivery.Gap) {
 	v.flush()
-	v.print(Event{Event: "missing", Job: v.ID, Serial: g.serial, Missing: &g.Output})
+	v.print(Event{Event: "missing", Job: v.ID, Serial: g.Serial, Missing: &g.Output})
 }
 
 // flush prints lines that are not complete.

@@ -7,6 +7,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/job"
 	"lockstep/core/outflow"
+	"lockstep/core/outflow/delivery"
 	"lockstep/edge/outputs/end"
 )
 
@@ -26,7 +27,7 @@ func ViewsOf(ctx context.Context, globals *cli.Globals, daemon *client.Session, 
 }
 
 // SetKept sets how kept output is read.
-func (v *Views) SetKept(kept ReadKept) { v.Events.Kept, v.Lines.Kept = kept, kept }
+func (v *Views) SetKept(kept delivery.ReadKept) { v.Events.Kept, v.Lines.Kept = kept, kept }
 
 // Keeps is part of LiveView. Of each stream the files have the beginning, so that the last lost byte stands for all. Messages are nowhere
 // else than in the log.
@@ -42,8 +43,8 @@ func (v *Views) Keeps(entries []LogEntry) bool {
 			return false
 		}
 		for _, s := range []outflow.Stream{outflow.Stdout, outflow.Stderr} {
-			if amountIn(&note.Missing, s).Bytes > 0 {
-				*amountIn(&lost, s) = *amountIn(&note.Written, s)
+			if delivery.AmountIn(&note.Missing, s).Bytes > 0 {
+				*delivery.AmountIn(&lost, s) = *delivery.AmountIn(&note.Written, s)
 			}
 		}
 	}
@@ -58,34 +59,34 @@ func (v *Views) keepsByte(s outflow.Stream, at int64) bool {
 // Show shows log entries, and what is missing before them.
 func (v *Views) Show(entries []LogEntry) {
 	if v.JSON {
-		v.Events.entries(&v.Events, entries)
+		v.Events.entries(entries)
 		return
 	}
-	v.Lines.entries(&v.Lines, entries)
+	v.Lines.entries(entries)
 }
 
 // StreamBegins says that a Stream brings the output from a place on.
 func (v *Views) StreamBegins(at outflow.Position) {
-	v.Events.beginStream(at)
-	v.Lines.beginStream(at)
+	v.Events.Begin(at)
+	v.Lines.Begin(at)
 }
 
 // ShowPiece shows output of a Stream, as far as the log has not brought it already.
 func (v *Views) ShowPiece(p Piece) {
 	if v.JSON {
-		v.Events.frame(&v.Events, p.Frame)
+		v.Events.Frame(&v.Events, p.Frame)
 		return
 	}
-	v.Lines.frame(&v.Lines, p.Frame)
+	v.Lines.Frame(&v.Lines, p.Frame)
 }
 
 // ShowRest shows what is in the whole log of a job and was not shown: the Stream has broken off.
 func (v *Views) ShowRest(entries []LogEntry) {
 	if v.JSON {
-		v.Events.restOfLog(&v.Events, entries)
+		v.Events.RestOfLog(&v.Events, delivered(entries))
 		return
 	}
-	v.Lines.restOfLog(&v.Lines, entries)
+	v.Lines.RestOfLog(&v.Lines, delivered(entries))
 }
 
 // Finish ends the last line. Text has a report of what is missing in all; events have it in their end.
@@ -100,7 +101,7 @@ func (v *Views) Finish() {
 // Losses are what is missing of the output that was shown.
 func (v *Views) Losses() Losses {
 	if v.JSON {
-		return v.Events.losses()
+		return lossesOf(&v.Events.Delivery)
 	}
-	return v.Lines.losses()
+	return lossesOf(&v.Lines.Delivery)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lockstep/cmd/lockstep/internal/cli"
-	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/core/outflow/delivery"
 	"lockstep/edge/outputs/end"
 )
 
@@ -116,7 +116,7 @@ func (r *foregroundRun) during(ctx context.Context, question func(context.Contex
 
 // keptInterruptible reads kept output, which may take long, and handles interrupts meanwhile. What is read is taken by the caller's
 // goroutine. stop ends a read.
-func (r *foregroundRun) keptInterruptible(ctx context.Context, read follow.ReadKept, stop context.CancelFunc) follow.ReadKept {
+func (r *foregroundRun) keptInterruptible(ctx context.Context, read delivery.ReadKept, stop context.CancelFunc) delivery.ReadKept {
 	return func(part end.Kept, take func([]byte) bool) int64 {
 		var at int64
 		pieces, taken := make(chan []byte), make(chan bool)
