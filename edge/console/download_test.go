@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,11 +39,18 @@ func TestADownloadHasTheKeptOutput(t *testing.T) {
 	a := newAudited(t)
 	setLog := func(first string) {
 		written := map[string]any{"stdout": map[string]any{"lines": 3, "bytes": len(first) + 13}}
-		a.setQueue(fixedAnswers{"QueryJobs": []any{[]any{"success", []any{[]any{
+		log := []any{
 			[]any{1, []int{1, 1}, "stdout", first},
 			[]any{2, []int{1, 1}, "output-missing", map[string]any{"written": written}},
 			[]any{3, []int{1, 1}, "stdout", "last"},
-		}}}}})
+		}
+		a.setQueue(fixedAnswers{"QueryJobs": func(args ...any) any {
+			if slices.Equal(args[1].([]string), []string{"opresult"}) {
+				kept := map[string]any{"stdout": map[string]any{"bytes": len(first) + 100}}
+				return []any{[]any{[]any{map[string]any{"kept": kept}}}}
+			}
+			return []any{[]any{"success", []any{log}}}
+		}})
 	}
 	setLog("first")
 	server := httptest.NewServer(a.Console)
@@ -72,7 +80,7 @@ func TestADownloadHasTheKeptOutput(t *testing.T) {
 	setLog(long)
 	asked := 0
 	a.config.Output = func(client budget.Client, h end.Hello) (*os.File, error) {
-		if asked++; asked > 2 { // the files are removed during the download
+		if asked++; asked > 1 { // the files are removed during the download
 			return nil, os.ErrNotExist
 		}
 		return keeps(t, long+"\nsecond\nthird\nLAST\n")(client, h)

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"lockstep/core/job"
 	"lockstep/core/outflow"
+	"lockstep/core/outflow/delivery"
 	"lockstep/edge/admission"
 	"lockstep/edge/outputs/end"
 )
@@ -46,8 +46,12 @@ type follower struct {
 
 // followOutput sends the output of a job until the job has ended.
 func (s *Server) followOutput(c *call, id int64, stream string, begin func(missing int64) io.Writer) error {
+	o := newOutput(c.Context(), s.config.Output, id, stream)
 	part, release := admission.Part(c.Context())
 	l, err := readLog(part, s.config.Luxi, id)
+	if err == nil {
+		o.ends, err = o.mayKeep(part, s.config.Luxi, l)
+	}
 	release()
 	if err == nil {
 		err = admission.Take(c.Context(), outputMemory)
@@ -67,15 +71,16 @@ func (s *Server) followOutput(c *call, id int64, stream string, begin func(missi
 	if c.Method == http.MethodHead {
 		return nil
 	}
-	f := &follower{output: &output{Writer: w, ctx: ctx, open: s.config.Output, id: id, only: stream}, ctx: ctx, buffer: w,
-		after: s.after, partial: true, entries: make(chan []rawEntry), taken: [2]chan struct{}{make(chan struct{}), make(chan struct{})}, logEnd: make(chan error, 1)}
+	o.ctx, o.w = ctx, w
+	f := &follower{output: o, ctx: ctx, buffer: w, after: s.after, partial: true, entries: make(chan []rawEntry),
+		taken: [2]chan struct{}{make(chan struct{}), make(chan struct{})}, logEnd: make(chan error, 1)}
 	reading.Go(func() { f.logEnd <- f.readLog(s.config.Luxi) })
 	if f.open != nil && !IsFinal(l.status) {
 		f.frames = make(chan outflow.Frame)
 		reading.Go(f.readFrames)
 	}
 	err = f.follow()
-	if err == nil && f.isLive && !f.complete {
+	if err == nil && f.Streamed && !f.complete {
 		err = f.rest(s.config.Luxi)
 	}
 	if err == nil {
@@ -152,7 +157,7 @@ func (f *follower) readConnection(frames chan<- outflow.Frame) (over bool) {
 func (f *follower) follow() error {
 	for {
 		frames := f.frames
-		if f.partial && !f.isLive {
+		if f.partial && !f.Streamed {
 			frames = nil // the log may have what is before them
 		}
 		var err error
@@ -176,7 +181,7 @@ func (f *follower) follow() error {
 		if err == nil {
 			err = f.buffer.Flush()
 		}
-		if err != nil || f.ended && (f.frames == nil || !f.isLive) {
+		if err != nil || f.ended && (f.frames == nil || !f.Streamed) {
 			return err
 		}
 		if f.ended {
@@ -187,7 +192,11 @@ func (f *follower) follow() error {
 
 func (f *follower) writeEntries(entries []rawEntry) error {
 	for i := range entries {
-		if err := f.entry(&entries[i], f.awaitFirst); err != nil {
+		e := entries[i].delivered()
+		if f.Loses(e) {
+			f.awaitFirst()
+		}
+		if err := f.entry(e); err != nil {
 			return err
 		}
 	}
@@ -202,7 +211,7 @@ func (f *follower) takeFrame(frame outflow.Frame, open bool) error {
 	case !open:
 		f.frames = nil
 		return nil
-	case !f.isLive:
+	case !f.Streamed:
 		f.begin(frame)
 		return f.joinFirst()
 	}
@@ -211,13 +220,13 @@ func (f *follower) takeFrame(frame outflow.Frame, open bool) error {
 
 // joinFirst writes the first frame if the log was written up to its place. Otherwise the frame waits for the log.
 func (f *follower) joinFirst() error {
-	at := positionOf(f.account.Delivered.Plus(f.account.Missing))
-	switch {
-	case f.first == nil || f.partial:
+	if f.first == nil || f.partial {
 		return nil
-	case at.Stdout >= f.begins.Stdout && at.Stderr >= f.begins.Stderr:
+	}
+	if at := delivery.PositionIn(&f.Account); at.Stdout >= f.first.At.Stdout && at.Stderr >= f.first.At.Stderr {
 		return f.writeFirst()
-	case f.timer == nil:
+	}
+	if f.timer == nil {
 		f.timer = f.after(beginPatience)
 	}
 	return nil
@@ -233,17 +242,18 @@ func (f *follower) writeFirst() error {
 }
 
 func (f *follower) writeFrame(frame outflow.Frame) error {
-	err := f.frame(frame)
+	f.Frame(f, frame)
 	if frame.Ends() {
 		f.complete, f.frames = true, nil
 	}
 	f.release(1)
-	return err
+	return f.Err
 }
 
-// begin notes the first frame: what the log has after its place is not written.
+// begin takes the first frame, which is not written yet: what the log has after its place is not written.
 func (f *follower) begin(first outflow.Frame) {
-	f.isLive, f.begins, f.first = true, first.At, &first
+	f.Begin(first.At)
+	f.first = &first
 }
 
 // release says that what came last of the entries (0) or frames (1) is not used any more.
@@ -255,23 +265,22 @@ func (f *follower) release(of int) {
 }
 
 // awaitFirst waits for the first frame, because the log has lost output.
-func (f *follower) awaitFirst() error {
-	if f.frames == nil || f.isLive || f.gaveUp {
-		return nil
+func (f *follower) awaitFirst() {
+	if f.frames == nil || f.Streamed || f.gaveUp {
+		return
 	}
 	select {
 	case frame, open := <-f.frames:
 		if !open {
 			f.frames = nil
-			return nil
+			return
 		}
 		f.begin(frame)
 	case <-f.after(beginPatience):
 		f.gaveUp = true
 	case <-f.ctx.Done():
-		return context.Cause(f.ctx)
+		f.Failed(context.Cause(f.ctx))
 	}
-	return nil
 }
 
 // rest writes what the log of the job, which has ended, has and was not written, because the connection to the process was lost.
@@ -282,11 +291,12 @@ func (f *follower) rest(luxi Luxi) error {
 	if err != nil {
 		return err
 	}
-	f.account, f.isLive = job.OutputAccount{}, false
-	for i := range l.entries {
-		if err := f.entry(&l.entries[i], func() error { return nil }); err != nil {
-			return err
+	f.RestOfLog(f, func(yield func(delivery.Entry) bool) {
+		for i := range l.entries {
+			if !yield(l.entries[i].delivered()) {
+				return
+			}
 		}
-	}
-	return nil
+	})
+	return f.Err
 }

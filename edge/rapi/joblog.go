@@ -14,6 +14,7 @@ import (
 
 	"lockstep/core/answer"
 	"lockstep/core/job"
+	"lockstep/core/outflow/delivery"
 	"lockstep/core/rawjson"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
@@ -69,6 +70,13 @@ func appendEntries(entries []rawEntry, list raw) ([]rawEntry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// delivered is the entry for a delivery.Delivery.
+func (e *rawEntry) delivered() delivery.Entry {
+	d := delivery.Entry{Serial: e.serial}
+	d.Type, d.Payload = job.FromMessage(e.kind, e.payload)
+	return d
 }
 
 // entry is the entry for clients: output as text or base64, a note about missing output in words, or a message.

@@ -3,7 +3,10 @@ package rapi
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"sort"
@@ -12,6 +15,8 @@ import (
 	"lockstep/core/budget"
 	"lockstep/core/job"
 	"lockstep/core/outflow"
+	"lockstep/core/outflow/delivery"
+	"lockstep/core/wire"
 	"lockstep/edge/admission"
 	"lockstep/edge/outputs/end"
 )
@@ -26,193 +31,188 @@ const (
 	droppedHeader = "Lockstep-Dropped-Bytes"
 )
 
-// output writes the output of a job, each byte of a stream once and in order. It comes from the log and, of a running job, from its
-// process. What neither has comes from the kept files, or is counted as missing.
+// output writes the output of a job. What neither its log nor its process has comes from the kept files, or is counted as missing.
 type output struct {
-	io.Writer
+	delivery.Delivery
+	w    io.Writer
 	ctx  context.Context
 	open OpenOutput // nil: the log is all
 	id   int64
 	only string // stream that is wanted; "": both
 
-	account job.OutputAccount // of the log
-	have    outflow.Position  // what was written or counted
-	missing outflow.Position
-	noMore  [2]bool // by stream: the files have nothing of a place up to which was asked
-	isLive  bool    // the process of the job sends its output, from begins on: the log's is not written there
-	begins  outflow.Position
-	buffer  []byte // of a frame from the files
+	ends   outflow.Position // the files are read up to there
+	buffer []byte           // of a frame from the files
 }
 
-var streamNames = [2]string{job.LogStdout, job.LogStderr}
-
-func (o *output) wants(s outflow.Stream) bool { return o.only == "" || o.only == streamNames[s] }
-
-// of is what a position has of a stream.
-func of(p *outflow.Position, s outflow.Stream) *int64 {
-	if s == outflow.Stderr {
-		return &p.Stderr
-	}
-	return &p.Stdout
+func newOutput(ctx context.Context, open OpenOutput, id int64, only string) *output {
+	o := &output{ctx: ctx, open: open, id: id, only: only, ends: everything}
+	o.Kept = o.kept
+	return o
 }
 
-func positionOf(o job.Output) outflow.Position {
-	return outflow.Position{Stdout: o.Stdout.Bytes, Stderr: o.Stderr.Bytes}
+// everything is after all output.
+var everything = outflow.Position{Stdout: math.MaxInt64, Stderr: math.MaxInt64}
+
+func (o *output) wants(s outflow.Stream) bool {
+	return o.only == "" || o.only == delivery.StreamName(s)
 }
 
 // missed is how much is missing of what is wanted.
 func (o *output) missed() (bytes int64) {
 	for s := range outflow.Stderr + 1 {
 		if o.wants(s) {
-			bytes += o.missing.Of(s)
+			bytes += delivery.AmountIn(&o.Missing, s).Bytes
 		}
 	}
 	return bytes
 }
 
-// entry writes an entry of the log. lost is called before output that the log has lost is looked for.
-func (o *output) entry(e *rawEntry, lost func() error) error {
-	at := positionOf(o.account.Delivered.Plus(o.account.Missing))
-	if gap := positionOf(o.account.Add(e.kind, e.payload)); gap != (outflow.Position{}) {
-		if err := lost(); err != nil {
-			return err
-		}
-		for s := range outflow.Stderr + 1 {
-			to := at.Of(s) + gap.Of(s)
-			if o.isLive {
-				to = min(to, o.begins.Of(s))
-			}
-			if err := o.fill(s, to); err != nil {
-				return err
-			}
-		}
+// Output is part of delivery.Target.
+func (o *output) Output(s outflow.Stream, output []byte) {
+	if o.wants(s) {
+		_, err := o.w.Write(output)
+		o.Failed(err)
 	}
-	name, piece, ok := job.DecodeOutput(e.kind, e.payload)
-	if !ok {
-		return nil
-	}
-	s := outflow.Stdout
-	if name == job.LogStderr {
-		s = outflow.Stderr
-	}
-	if o.isLive && at.Of(s) >= o.begins.Of(s) {
-		return nil
-	}
-	return o.piece(s, at.Of(s), piece)
 }
 
-// piece writes output of a stream at its place, as far as it is new.
-func (o *output) piece(s outflow.Stream, at int64, output []byte) error {
-	if err := o.fill(s, at); err != nil {
-		return err
-	}
-	have := of(&o.have, s)
-	known := *have - at
-	if known >= int64(len(output)) {
-		return nil
-	}
-	*have = at + int64(len(output))
-	if !o.wants(s) {
-		return nil
-	}
-	_, err := o.Write(output[known:])
-	return err
-}
+// Lacks is part of delivery.Target.
+func (o *output) Lacks(delivery.Gap) {}
 
-// frame writes a frame of the job's process. The end says where both streams end.
-func (o *output) frame(f outflow.Frame) error {
-	if !f.Ends() {
-		return o.piece(f.Stream, f.At.Of(f.Stream), f.Output)
-	}
-	for s := range outflow.Stderr + 1 {
-		if err := o.fill(s, f.At.Of(s)); err != nil {
-			return err
+// entry writes an entry of the log.
+func (o *output) entry(e delivery.Entry) error {
+	if o.Entry(o, e) {
+		if name, piece, ok := job.DecodeOutput(e.Type, e.Payload); ok {
+			o.Output(delivery.StreamOf(name), piece)
 		}
 	}
-	return nil
+	return o.Err
 }
 
-// fill writes a stream up to a place from the files, and counts the rest as missing.
-func (o *output) fill(s outflow.Stream, to int64) error {
-	have := of(&o.have, s)
-	from := *have
-	if from >= to {
-		return nil
+// kept reads what the files have of a part of a stream (delivery.ReadKept).
+func (o *output) kept(part outflow.Part, take func([]byte) bool) (at int64) {
+	at = part.From
+	part.To = min(part.To, o.ends.Of(part.Stream))
+	if o.open == nil || !o.wants(part.Stream) || at >= part.To {
+		return at
 	}
-	at := from
-	var err error
-	if !o.noMore[s] {
-		at, err = o.kept(s, from, to, o.Writer)
-		o.noMore[s] = at < to // what is kept of a stream is its beginning
-	}
-	*have = to
-	*of(&o.missing, s) += to - at
-	return err
-}
-
-// kept writes what the files have of a part of a stream, and returns the place after it. The error is that of w.
-func (o *output) kept(s outflow.Stream, from, to int64, w io.Writer) (at int64, err error) {
-	if at = from; o.open == nil || !o.wants(s) {
-		return at, nil
-	}
-	conn, err := o.open(admission.ClientOf(o.ctx), end.Hello{Job: o.id, Kept: &end.Kept{Stream: s, From: from, To: to}})
+	conn, err := o.open(admission.ClientOf(o.ctx), end.Hello{Job: o.id, Kept: &part})
 	if err != nil {
-		return at, nil // it is missing
+		return at // it is missing
 	}
 	defer conn.Close()
 	defer context.AfterFunc(o.ctx, func() { _ = conn.Close() })()
 	if o.buffer == nil {
 		o.buffer = make([]byte, outflow.FrameMax)
 	}
-	for at < to {
+	for at < part.To {
 		f, err := outflow.ReadFrame(conn, o.buffer)
 		if err != nil || f.Ends() {
 			break
 		}
-		if _, err := w.Write(f.Output); err != nil {
-			return at, err
-		}
 		at += int64(len(f.Output))
+		if !take(f.Output) {
+			break
+		}
 	}
-	return at, o.ctx.Err()
+	o.Failed(context.Cause(o.ctx))
+	return at
 }
 
-// keptUntil is the place up to which the files have a part of a stream.
-func (o *output) keptUntil(s outflow.Stream, from, to int64) int64 {
+// keptUntil is the place up to which the files have a part of a stream. They are asked once if they have all of it.
+func (o *output) keptUntil(part outflow.Part) int64 {
 	has := func(at int64) bool {
-		after, err := o.kept(s, at, at+1, io.Discard)
-		return err == nil && after > at
+		return o.kept(outflow.Part{Stream: part.Stream, From: at, To: at + 1}, func([]byte) bool { return true }) > at
 	}
 	switch {
-	case !has(from):
-		return from
-	case has(to - 1):
-		return to
+	case part.From >= part.To || has(part.To-1):
+		return part.To
+	case !has(part.From):
+		return part.From
 	}
-	return from + int64(sort.Search(int(to-from), func(n int) bool { return !has(from + int64(n)) }))
+	return part.From + int64(sort.Search(int(part.To-part.From), func(n int) bool { return !has(part.From + int64(n)) }))
 }
 
-// willMiss is how much of what is wanted the log and the files lack.
-func (o *output) willMiss(l jobLog) (bytes int64) {
-	var account job.OutputAccount
-	var none [2]bool
-	for i := range l.entries {
-		at := positionOf(account.Delivered.Plus(account.Missing))
-		gap := positionOf(account.Add(l.entries[i].kind, l.entries[i].payload))
-		for s := range outflow.Stderr + 1 {
-			from, to := at.Of(s), at.Of(s)+gap.Of(s)
-			if from >= to || !o.wants(s) {
-				continue
-			}
-			until := from
-			if !none[s] {
-				until = o.keptUntil(s, from, to)
-			}
-			none[s] = until < to
-			bytes += to - until
+// willMiss is how much of what is wanted the log and the files lack. It sets up to where the files are read.
+func (o *output) willMiss(luxi Luxi, l jobLog) (bytes int64, err error) {
+	lost, cut := o.lost(l)
+	if o.ends, err = o.mayKeep(o.ctx, luxi, l); err != nil {
+		return 0, err
+	}
+	for s := range outflow.Stderr + 1 {
+		part := lost[s]
+		part.To = min(part.To, o.ends.Of(s))
+		if until := o.keptUntil(part); until < lost[s].To || !cut {
+			*o.ends.In(s) = until
 		}
 	}
-	return bytes
+	return o.dry(l, func(part outflow.Part) int64 { return max(part.From, min(part.To, o.ends.Of(part.Stream))) }), o.Err
+}
+
+// dry is how much would be missing of what is wanted, if the files had each part of a stream up to the place that kept returns.
+func (o *output) dry(l jobLog, kept func(outflow.Part) int64) (bytes int64) {
+	dry := output{only: o.only}
+	dry.Kept = func(part outflow.Part, _ func([]byte) bool) int64 { return kept(part) }
+	for i := range l.entries {
+		dry.Entry(&dry, l.entries[i].delivered())
+	}
+	return dry.missed()
+}
+
+// lost is, by stream, from the first byte that the log has lost to the last one. cut: the process of the job has died, so that the files
+// may have more than the log knows of.
+func (o *output) lost(l jobLog) (parts [2]outflow.Part, cut bool) {
+	o.dry(l, func(part outflow.Part) int64 {
+		switch p := &parts[part.Stream]; {
+		case part.To == math.MaxInt64:
+			cut = true
+		case p.To == 0:
+			*p = part
+		default:
+			p.To = part.To
+		}
+		return part.To
+	})
+	return parts, cut
+}
+
+// mayKeep is the place after what the files of a job can have at most. Most jobs keep nothing, and then no node is asked. A job that has
+// ended vouches in its results for what was kept, unless its process has died.
+func (o *output) mayKeep(ctx context.Context, luxi Luxi, l jobLog) (outflow.Position, error) {
+	lost, cut := o.lost(l)
+	switch {
+	case cut || !IsFinal(l.status):
+		return everything, nil
+	case o.open == nil || lost == [2]outflow.Part{}:
+		return outflow.Position{}, nil
+	}
+	var rows [1][1][]json.RawMessage
+	data, err := luxi.Call(ctx, Page, "QueryJobs", []int64{o.id}, []string{"opresult"})
+	if err == nil && json.Unmarshal(data, &rows) != nil {
+		err = &wire.MalformedResponse{Err: errors.New("the results of a job cannot be read")}
+	}
+	var kept outflow.Position
+	for _, result := range rows[0][0] {
+		bytes := keptIn(result)
+		kept.Stdout += bytes.Stdout
+		kept.Stderr += bytes.Stderr
+	}
+	return kept, err
+}
+
+// keptIn is what the result of an opcode says of its kept output, in bytes: {"kept": ...} or ["Class", [text, {"kept": ...}]].
+func keptIn(result json.RawMessage) outflow.Position {
+	var class string
+	var arguments []json.RawMessage
+	if json.Unmarshal(result, &[]any{&class, &arguments}) == nil && len(arguments) > 1 {
+		result = arguments[1]
+	}
+	var object struct {
+		Kept struct{ Stdout, Stderr struct{ Bytes int64 } }
+	}
+	if json.Unmarshal(result, &object) != nil { // of another opcode
+		return outflow.Position{}
+	}
+	return outflow.Position{Stdout: max(0, object.Kept.Stdout.Bytes), Stderr: max(0, object.Kept.Stderr.Bytes)}
 }
 
 // WriteLog writes the output of a job to w, exactly as its commands have written it: that of one stream, or of both in the
@@ -226,12 +226,15 @@ func WriteLog(ctx context.Context, luxi Luxi, open OpenOutput, id int64, stream 
 	if err != nil {
 		return err
 	}
-	o := &output{ctx: ctx, open: open, id: id, only: stream}
-	missing := o.willMiss(l)
+	o := newOutput(ctx, open, id, stream)
+	missing, err := o.willMiss(luxi, l)
+	if err != nil {
+		return err
+	}
 	w := bufio.NewWriterSize(begin(missing), outflow.FrameMax)
-	o.Writer = w
+	o.w = w
 	for i := range l.entries {
-		if err := o.entry(&l.entries[i], func() error { return nil }); err != nil {
+		if err := o.entry(l.entries[i].delivered()); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package rapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	logrustest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/budget"
 	"lockstep/core/job"
 	"lockstep/core/outflow"
 	"lockstep/core/ownership"
@@ -41,9 +43,11 @@ func (k *keptOutput) Open(_ int64, s outflow.Stream, from int64) (io.ReadCloser,
 // outputServer is a test server with the daemon's socket for output.
 type outputServer struct {
 	*testServer
-	kept keptOutput
-	path string
-	log  atomic.Value // string: the answer of QueryJobs
+	kept    keptOutput
+	path    string
+	log     atomic.Value // string: the answer of QueryJobs
+	results string       // of the opcodes; "": those that vouch for what is kept
+	asked   atomic.Int64 // how often for kept output
 }
 
 func newOutputServer(t *testing.T) *outputServer {
@@ -57,9 +61,32 @@ func newOutputServer(t *testing.T) *outputServer {
 		_ = server.Close()
 		require.NoError(t, <-served)
 	})
-	b.testServer = newTestServer(t, func(c *rapi.Config) { c.Output = server.Open })
-	b.luxi.answers["QueryJobs"] = func([]any) (string, error) { return b.log.Load().(string), nil }
+	b.testServer = newTestServer(t, func(c *rapi.Config) {
+		c.Output = func(client budget.Client, h end.Hello) (*os.File, error) {
+			if h.Kept != nil {
+				b.asked.Add(1)
+			}
+			return server.Open(client, h)
+		}
+	})
+	b.luxi.answers["QueryJobs"] = func(args []any) (string, error) {
+		if args[1].([]any)[0] == "opresult" {
+			return "[[" + cmp.Or(b.results, b.vouches()) + "]]", nil
+		}
+		return b.log.Load().(string), nil
+	}
 	return b
+}
+
+// vouches is the results of two opcodes, of which the second has failed, for what is kept.
+func (b *outputServer) vouches() string {
+	part := func(stdout, stderr int) string {
+		return fmt.Sprintf(`{"x": 1, "kept": {"stdout": {"bytes": %d}, "stderr": {"bytes": %d}, "directory": "d"}}`, stdout, stderr)
+	}
+	if b.kept[0] == nil && b.kept[1] == nil {
+		return `[{"x": 1}, null]`
+	}
+	return fmt.Sprintf(`[%s, ["OpExecError", ["text", %s]]]`, part(3, 0), part(len(b.kept[0])-3, len(b.kept[1])))
 }
 
 // process takes the readers of job 7, as its process does.
@@ -96,6 +123,11 @@ func (l *logText) drop(stdout, stderr int64) {
 	l.entries = append(l.entries, []any{len(l.entries) + 1, []int{5, 6}, job.LogMissing, job.MissingOutput{Missing: gap, Written: l.written}})
 }
 
+// cut says that the process of the job has died.
+func (l *logText) cut() {
+	l.entries = append(l.entries, []any{len(l.entries) + 1, []int{5, 6}, job.LogCut, nil})
+}
+
 func (b *outputServer) setLog(status string, l *logText) {
 	b.log.Store(marshal([]any{[]any{status, []any{l.entries}}}))
 }
@@ -113,22 +145,64 @@ func TestADownloadHasTheKeptOutput(t *testing.T) {
 	for _, c := range []struct {
 		kept           keptOutput
 		stream, body   string
-		droppedAtLeast int
+		dropped, asked int
 	}{
-		{keptOutput{}, "", "first\nerror\nsecond\n", 17},
-		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "", "first\n0123456789ABCDerror\nsecond\nxyz", 0},
-		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stdout", "first\n0123456789second\nxyz", 0},
-		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stderr", "ABCDerror\n", 0},
-		{keptOutput{[]byte("FIRST\n01234"), nil}, "", "first\n01234error\nsecond\n", 12},
-		{keptOutput{[]byte("FIRST\n01234"), nil}, "stdout", "first\n01234second\n", 8},
-		{keptOutput{[]byte("FIRST\n0123456789SECOND\nx"), []byte("ABCD")}, "", "first\n0123456789ABCDerror\nsecond\nx", 2},
-		{keptOutput{[]byte("FIRST\n"), nil}, "stderr", "error\n", 4},
+		{keptOutput{}, "", "first\nerror\nsecond\n", 17, 0},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "", "first\n0123456789ABCDerror\nsecond\nxyz", 0, 5},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stdout", "first\n0123456789second\nxyz", 0, 3},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stderr", "ABCDerror\n", 0, 2},
+		{keptOutput{[]byte("FIRST\n01234"), nil}, "", "first\n01234error\nsecond\n", 12, 2},
+		{keptOutput{[]byte("FIRST\n01234"), nil}, "stdout", "first\n01234second\n", 8, 2},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nx"), []byte("ABCD")}, "", "first\n0123456789ABCDerror\nsecond\nx", 2, 5},
+		{keptOutput{[]byte("FIRST\n"), nil}, "stderr", "error\n", 4, 0},
 	} {
 		b.kept = c.kept
+		b.asked.Store(0)
 		got := b.do("GET", "/3/jobs/7/log?stream="+c.stream, "reader:secret", "")
 		require.Equal(t, 200, got.code, got.body)
 		require.Equal(t, c.body, got.body)
-		require.Equal(t, strconv.Itoa(c.droppedAtLeast), got.header.Get("Lockstep-Dropped-Bytes"))
+		require.Equal(t, strconv.Itoa(c.dropped), got.header.Get("Lockstep-Dropped-Bytes"))
+		require.EqualValues(t, c.asked, b.asked.Load(), c.body)
+	}
+	b.kept = keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}
+	b.results = b.vouches()
+	b.kept = keptOutput{[]byte("FIRST\n01234"), nil} // a part was lost
+	require.Equal(t, "first\n01234error\nsecond\n", b.do("GET", "/3/jobs/7/log", "reader:secret", "").body)
+	b.kept = keptOutput{} // they were removed
+	require.Equal(t, "first\nerror\nsecond\n", b.do("GET", "/3/jobs/7/log", "reader:secret", "").body)
+}
+
+// The process of the job has died: the files have output that it had not saved in the log.
+func TestADownloadHasTheKeptOutputThatADeadProcessHadNotLogged(t *testing.T) {
+	for _, c := range []struct {
+		lost    int64 // by the log
+		kept    string
+		body    string
+		dropped int
+	}{
+		{0, "one\nthree\nfour\nfi", "one\nthree\nfour\nfi", 0},
+		{0, "one\nth", "one\nthree\n", 0},
+		{4, "one\ntwo\nthree\nfour\nfi", "one\ntwo\nthree\nfour\nfi", 0},
+		{4, "one\ntw", "one\ntwthree\n", 2},
+	} {
+		b := newOutputServer(t)
+		b.results = "[null]"
+		l := &logText{}
+		l.add("stdout", "one")
+		if c.lost > 0 {
+			l.drop(c.lost, 0)
+		}
+		l.add("stdout", "three")
+		l.cut()
+		b.setLog("error", l)
+		b.kept[0] = []byte(c.kept)
+		got := b.do("GET", "/3/jobs/7/log", "reader:secret", "")
+		require.Equal(t, 200, got.code, got.body)
+		require.Equal(t, c.body, got.body)
+		require.Equal(t, strconv.Itoa(c.dropped), got.header.Get("Lockstep-Dropped-Bytes"))
+		f := b.follow("")
+		f.wants(c.body)
+		f.ends(c.dropped)
 	}
 }
 
@@ -266,8 +340,10 @@ func TestAStreamBeginsWithinTheLog(t *testing.T) {
 				b.setLog("running", l)
 			}
 			f := b.follow("")
-			send(t, <-readers, 4+10+9*950, 0, outflow.Stdout, lines.String()[9*950:]+"more\n")
+			c := <-readers
+			send(t, c, 4+10+9*950, 0, outflow.Stdout, lines.String()[9*950:]+"more\n")
 			f.wants("one\n" + lines.String() + "more\n")
+			send(t, c, 4+10+9*1000+5, 0, outflow.Stdout, "") // the end
 			changes <- `[["success"], []]`
 			f.ends(10)
 		})
@@ -345,6 +421,25 @@ func TestFollowedOutputWithoutAProcess(t *testing.T) {
 		changes <- fmt.Sprintf(`[["error"], [%s]]`, marshal(l.entries[1]))
 		f.wants("o\nthree\n")
 		f.ends(5)
+	})
+	t.Run("it dies, and has kept more", func(t *testing.T) {
+		b := newOutputServer(t)
+		b.kept = keptOutput{[]byte("one\ntwo\nthree\nfo"), nil}
+		changes, readers := b.changes(), b.process()
+		l := &logText{}
+		l.add("stdout", "one")
+		b.setLog("running", l)
+		f := b.follow("")
+		c := <-readers
+		send(t, c, 0, 0, outflow.Stdout, "one\ntw")
+		f.wants("one\ntw")
+		l.add("stdout", "two")
+		l.cut()
+		b.setLog("error", l)
+		require.NoError(t, c.Close())
+		changes <- fmt.Sprintf(`[["error"], %s]`, marshal(l.entries[1:]))
+		f.wants("o\nthree\nfo")
+		f.ends(0)
 	})
 	t.Run("it has ended before", func(t *testing.T) {
 		b := newOutputServer(t)
