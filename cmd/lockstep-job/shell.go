@@ -258,9 +258,9 @@ func (s *shell) newExecution(op int, locks []lock.Item) *execution {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.endOpcode = cancel
 	j, spec := s.process.Job(), s.process.Spec(op)
-	return &execution{id: j.ID, op: op, name: s.process.Spec(0).Name, socket: s.queue.socket, lease: s.lease, livelock: j.Livelock, input: j.Ops[op].Input,
-		secrets: spec.Secrets, locks: locks, killed: ctx.Done(), command: spec.Command, ask: s.queue.ask, relay: s.relay, keep: s.keep,
-		emit:         func(entries []jobproc.LogEntry) { s.output <- entries },
+	return &execution{id: j.ID, op: op, name: s.process.Spec(0).Name, socket: s.queue.socket, lease: s.lease, livelock: j.Livelock,
+		input: j.Ops[op].Input, secrets: spec.Secrets, locks: locks, killed: ctx.Done(), command: spec.Command, ask: s.queue.ask,
+		relay: s.relay, keep: s.keep, emit: func(entries []jobproc.LogEntry) { s.output <- entries },
 		progressPath: s.progressPath, progressed: func(l progress.Line) { s.progressed(op, l) }}
 }
 

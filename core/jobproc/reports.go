@@ -20,8 +20,9 @@ type WriteFailure struct {
 // progress of its command. It is the last argument of a report, without which there is nothing to say.
 type Condition struct {
 	WriteFailure
-	ReaderSinceUS int64     `json:"reader_since_us,omitempty"` // microseconds since 1970: since then output waits for its reader; 0: it does not
-	Progress      *Progress `json:"progress,omitempty"`        // nil: the command has said nothing
+	// ReaderSinceUS is in microseconds since 1970: since then output waits for its reader; 0: it does not.
+	ReaderSinceUS int64     `json:"reader_since_us,omitempty"`
+	Progress      *Progress `json:"progress,omitempty"` // nil: the command has said nothing
 	// Unchanged: the daemon knows the content of the file. Otherwise it reads the file if the report has none.
 	Unchanged bool `json:"unchanged,omitempty"`
 }
