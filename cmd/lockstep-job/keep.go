@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/outflow"
 	"lockstep/core/paths"
@@ -25,9 +26,9 @@ import (
 const (
 	// checkedMin and checkedMax bound how much output is kept between two questions whether more may be kept, in bytes.
 	checkedMin, checkedMax = 64 << 10, 1 << 20
-	// reservePart is the part of the disk that is not for kept output, and reserveMax bounds it, in bytes. Without it a job with much output
-	// would prevent the end of all jobs, whose files need room.
-	reservePart, reserveMax = 20, 1 << 30
+	// reservePart is the part of the disk that is not for kept output; it has reserveMin to reserveMax bytes. Without it a job with much output
+	// would prevent the end of all jobs, whose files need room. A job's file has up to 30 MB, and is there twice while it is replaced.
+	reservePart, reserveMin, reserveMax = 20, 64 << 20, 1 << 30
 )
 
 // keeper keeps the output of the job in files of the data directory (--keep-output), plain bytes, a file for each stream of each
@@ -46,9 +47,9 @@ type keeper struct {
 	mu      sync.Mutex
 	limit   int64
 	kept    int64
-	checked int64 // bytes that may be kept before the next question whether more may be
-	begun   bool
+	checked int64  // bytes that may be kept before the next question whether more may be
 	stopped string // why nothing more is kept; "": it is
+	told    bool   // the caller knows stopped
 	op      int
 	streams [2]keptStream // of the current opcode
 }
@@ -63,10 +64,9 @@ type keptStream struct {
 
 // keptDisk is where a keeper keeps output.
 type keptDisk interface {
-	clear() error // removes what an earlier job with the same id has left, as after an older copy of the data directory was put back
 	create(name string) (keptFile, error)
 	room() (bytes int64, err error) // that may be kept before the next call; the error says why none
-	sync() error                    // makes the names of the files durable
+	sync() error                    // makes the names of the files, and the mark, durable
 }
 
 type keptFile interface {
@@ -75,13 +75,24 @@ type keptFile interface {
 	Close() error
 }
 
-// newKeeper is the keeper of a job. limit bounds what it keeps, in bytes; 0: nil.
-func newKeeper(dataDir string, id, limit int64) *keeper {
-	if limit == 0 {
-		return nil
+// newKeeper is the keeper of a job. limit bounds what it keeps, in bytes; 0: nil. It removes what a former job with the same id has left, as
+// after an older copy of the data directory was put back, also if this job keeps nothing. The error says that it could not: nothing is kept
+// then, because it would be mixed with the former output.
+func newKeeper(dataDir string, j *job.Job, limit int64) (*keeper, error) {
+	err := persistence.RemoveKept(dataDir, int64(j.ID))
+	if err != nil {
+		err = fmt.Errorf("remove the kept output of a former job: %w", err)
 	}
-	disk := &keptDirectory{dataDir: dataDir, job: id, path: filepath.Join(dataDir, paths.KeptDirOf(id))}
-	return &keeper{disk: disk, directory: disk.path, limit: limit}
+	if limit == 0 {
+		return nil, err
+	}
+	mark := fmt.Sprintf("[%d, %d]\n", j.Received.Sec, j.Received.Usec)
+	disk := &keptDirectory{dataDir: dataDir, path: filepath.Join(dataDir, paths.KeptDirOf(int64(j.ID))), mark: mark}
+	k := &keeper{disk: disk, directory: disk.path, limit: limit}
+	if err != nil {
+		k.stopped = err.Error()
+	}
+	return k, err
 }
 
 // begin is called before the first output of an opcode. Like add and end it returns, once for a job, why no output is kept from here on;
@@ -96,11 +107,7 @@ func (k *keeper) begin(op int) (complaint string) {
 	for i := range k.streams {
 		k.streams[i] = keptStream{sum: sha256.New()}
 	}
-	if k.begun {
-		return ""
-	}
-	k.begun = true
-	return k.stop(k.disk.clear())
+	return k.complaint()
 }
 
 // add keeps a piece of output of a stream, job.LogStdout or job.LogStderr.
@@ -116,7 +123,10 @@ func (k *keeper) add(stream string, piece []byte) (complaint string) {
 		n, err = k.write(s, paths.KeptName(k.op, stream), piece)
 	}
 	s.missing += int64(len(piece) - n)
-	return k.stop(err)
+	if err != nil {
+		k.stopped = err.Error()
+	}
+	return k.complaint()
 }
 
 // write keeps the beginning of a piece, n bytes; the error says why not all of it.
@@ -143,12 +153,12 @@ func (k *keeper) write(s *keptStream, name string, piece []byte) (n int, err err
 	return n, err
 }
 
-// stop ends the keeping, if there is an error.
-func (k *keeper) stop(err error) (complaint string) {
-	if err == nil || k.stopped != "" {
+// complaint is, once, why output is not kept.
+func (k *keeper) complaint() string {
+	if k.stopped == "" || k.told {
 		return ""
 	}
-	k.stopped = err.Error()
+	k.told = true
 	return "output is not kept from here on: " + k.stopped
 }
 
@@ -176,7 +186,7 @@ func (k *keeper) end(o jobproc.Outcome) (with jobproc.Outcome, complaint string)
 	}
 	if err != nil { // the checksums tell whether the bytes have reached the disk
 		complaint = "the kept output may not be on the disk, and no more is kept: " + err.Error()
-		k.stopped = cmp.Or(k.stopped, err.Error())
+		k.stopped, k.told = cmp.Or(k.stopped, err.Error()), true
 	}
 	kept.Reason = k.stopped
 	return kept.addTo(o), complaint
@@ -220,16 +230,17 @@ func (k *keptOutput) addTo(o jobproc.Outcome) jobproc.Outcome {
 // keptDirectory is the directory of the job's files. It is made with the first of them.
 type keptDirectory struct {
 	dataDir, path string
-	job           int64
+	mark          string // the content of paths.KeptMark
 	made          bool
-	durable       bool // its name, and those above it
+	durable       bool // its name and its mark, and the names above it
 }
-
-func (d *keptDirectory) clear() error { return persistence.RemoveKept(d.dataDir, d.job) }
 
 func (d *keptDirectory) create(name string) (keptFile, error) {
 	if !d.made {
 		if err := os.MkdirAll(d.path, 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(d.path, paths.KeptMark), []byte(d.mark), 0o600); err != nil {
 			return nil, err
 		}
 		d.made = true
@@ -245,29 +256,33 @@ func (d *keptDirectory) room() (bytes int64, err error) {
 	if unix.Access(filepath.Join(d.dataDir, paths.KeptFullPath), unix.F_OK) == nil {
 		return 0, errors.New("the kept output of all jobs has reached the setting output_total")
 	}
-	place := d.dataDir
-	if d.made {
-		place = d.path // it may be on another disk
-	}
 	var stat unix.Statfs_t
-	if err := unix.Statfs(place, &stat); err != nil {
+	err = unix.Statfs(filepath.Join(d.dataDir, paths.KeptDir), &stat) // it may be on another disk
+	if errors.Is(err, unix.ENOENT) {
+		err = unix.Statfs(d.dataDir, &stat)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("examine the disk: %w", err)
 	}
-	reserve := min(int64(stat.Blocks)*stat.Bsize/reservePart, reserveMax)
-	free := int64(stat.Bavail)*stat.Bsize - reserve
-	if free <= 0 {
+	return roomOn(int64(stat.Blocks)*stat.Bsize, int64(stat.Bavail)*stat.Bsize)
+}
+
+// roomOn is room on a disk with so many bytes, of which some are free.
+func roomOn(size, free int64) (int64, error) {
+	reserve := min(max(size/reservePart, reserveMin), reserveMax)
+	if free -= reserve; free <= 0 {
 		return 0, fmt.Errorf("the disk is almost full, and its last %d bytes are for the queue", reserve)
 	}
 	return min(max(checkedMin, free/2), checkedMax), nil
 }
 
 func (d *keptDirectory) sync() error {
-	dirs := []string{d.path}
+	names := []string{d.path}
 	if !d.durable {
-		dirs = append(dirs, filepath.Dir(d.path), d.dataDir)
+		names = append(names, filepath.Join(d.path, paths.KeptMark), filepath.Dir(d.path), d.dataDir)
 	}
-	for _, dir := range dirs {
-		f, err := os.Open(dir)
+	for _, name := range names {
+		f, err := os.Open(name)
 		if err != nil {
 			return err
 		}

@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +32,7 @@ type keeping struct {
 	*testing.T
 	dataDir string
 	keep    *keeper
+	mu      sync.Mutex
 	log     bytes.Buffer // messages
 	written [2]bytes.Buffer
 
@@ -38,9 +41,20 @@ type keeping struct {
 }
 
 func newKeeping(t *testing.T, limit int64) *keeping {
-	dir := t.TempDir()
-	return &keeping{T: t, dataDir: dir, keep: newKeeper(dir, 7, limit), progressPath: filepath.Join(t.TempDir(), "7.progress"),
+	b := &keeping{T: t, dataDir: t.TempDir(), progressPath: filepath.Join(t.TempDir(), "7.progress"),
 		progressed: func(progress.Line) {}}
+	b.begin(limit)
+	return b
+}
+
+// submitted is the time of the job.
+var submitted = job.Timestamp{Sec: 1795175118, Usec: 595666}
+
+// begin begins a process of the job.
+func (b *keeping) begin(limit int64) {
+	var err error
+	b.keep, err = newKeeper(b.dataDir, &job.Job{ID: 7, Received: submitted}, limit)
+	require.NoError(b, err)
 }
 
 // command runs a shell command as an opcode of the job, and returns its outcome.
@@ -55,8 +69,8 @@ func (b *keeping) command(op int, script string) jobproc.Outcome {
 }
 
 func (b *keeping) emit(entries []jobproc.LogEntry) {
-	b.keep.mu.Lock() // the two streams are copied at the same time
-	defer b.keep.mu.Unlock()
+	b.mu.Lock() // the two streams are copied at the same time
+	defer b.mu.Unlock()
 	for _, e := range entries {
 		if e.Payload != nil {
 			require.Equal(b, job.LogMessage, e.Kind)
@@ -120,10 +134,6 @@ func TestAllOutputIsKept(t *testing.T) {
 	}
 	input := filepath.Join(t.TempDir(), "noise")
 	require.NoError(t, os.WriteFile(input, noise, 0o600))
-	stale := filepath.Join(b.dataDir, paths.KeptDirOf(7), paths.KeptName(0, job.LogStdout))
-	require.NoError(t, os.MkdirAll(filepath.Dir(stale), 0o700))
-	require.NoError(t, os.WriteFile(stale, []byte("of an earlier job"), 0o600))
-
 	kept, rest := resultOf(t, b.command(0, "cat "+input+" & cat "+input+" >&2; wait"))
 	require.JSONEq(t, `{"exit_status": 0}`, rest)
 	require.Equal(t, filepath.Join(b.dataDir, "output", "7"), kept.Directory)
@@ -249,7 +259,6 @@ func TestASyncOfKeptOutputThatFails(t *testing.T) {
 // Without --keep-output nothing is made, and the result is as it was.
 func TestNothingIsKept(t *testing.T) {
 	b := newKeeping(t, 0)
-	b.keep = newKeeper(b.dataDir, 7, 0)
 	require.Nil(t, b.keep)
 	x := &execution{id: 7, livelock: "none", lease: &lease{}, emit: func([]jobproc.LogEntry) {},
 		relay: newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), false), nil, nil)}
@@ -257,4 +266,72 @@ func TestNothingIsKept(t *testing.T) {
 	entries, err := os.ReadDir(b.dataDir)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+}
+
+// What a former job with the same id has left is gone before the first command, also if the job keeps nothing. What the job keeps is marked
+// with the time of its submission.
+func TestTheKeptOutputOfAFormerJob(t *testing.T) {
+	for name, limit := range map[string]int64{"keeps": 1 << 40, "keeps nothing": 0} {
+		t.Run(name, func(t *testing.T) {
+			b := newKeeping(t, 1<<40)
+			b.command(0, "echo former")
+			b.command(1, "echo former >&2")
+			require.Equal(t, "former\n", string(b.kept(job.LogStdout)))
+			b.begin(limit)
+			require.Empty(t, b.kept(job.LogStdout))
+			require.NoDirExists(t, filepath.Join(b.dataDir, paths.KeptDirOf(7)))
+			b.command(0, "echo new")
+			if limit == 0 {
+				require.NoDirExists(t, filepath.Join(b.dataDir, paths.KeptDirOf(7)))
+				return
+			}
+			require.Equal(t, "new\n", string(b.kept(job.LogStdout)))
+			require.Empty(t, b.kept(job.LogStderr))
+			mark, err := os.ReadFile(filepath.Join(b.dataDir, paths.KeptDirOf(7), paths.KeptMark))
+			require.NoError(t, err)
+			require.Equal(t, "[1795175118, 595666]\n", string(mark))
+		})
+	}
+}
+
+// If what a former job has left cannot be removed, nothing is kept, and the log says why. The command runs.
+func TestTheKeptOutputOfAFormerJobStays(t *testing.T) {
+	b := newKeeping(t, 0)
+	require.NoError(t, os.WriteFile(filepath.Join(b.dataDir, paths.KeptDir), nil, 0o600)) // no directory
+	var err error
+	b.keep, err = newKeeper(b.dataDir, &job.Job{ID: 7}, 1<<40)
+	require.ErrorContains(t, err, "remove the kept output of a former job")
+	kept, rest := resultOf(t, b.command(0, "echo text"))
+	require.JSONEq(t, `{"exit_status": 0}`, rest)
+	require.EqualValues(t, 5, kept.Stdout.Missing)
+	require.Contains(t, b.log.String(), "output is not kept from here on: remove the kept output of a former job")
+}
+
+// The directory of kept output may be on another disk than the queue.
+func TestTheRoomIsThatOfTheDiskOfKeptOutput(t *testing.T) {
+	b := newKeeping(t, 1<<40)
+	_, err := b.keep.disk.room()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink("/proc/self", filepath.Join(b.dataDir, paths.KeptDir))) // has no room
+	_, err = b.keep.disk.room()
+	require.ErrorContains(t, err, "the disk is almost full")
+}
+
+// Kept output leaves room for the file of a job with the longest log, which is there twice while it is replaced.
+func TestKeptOutputLeavesRoomForTheQueue(t *testing.T) {
+	const mb, gb = 1 << 20, 1 << 30
+	for _, c := range []struct{ size, free, reserve int64 }{
+		{4 * mb, 4 * mb, 64 * mb}, {100 * mb, 65 * mb, 64 * mb}, {10 * gb, gb, gb / 2}, {1000 * gb, 2 * gb, gb},
+	} {
+		room, err := roomOn(c.size, c.free)
+		if c.free > c.reserve {
+			require.NoError(t, err)
+			require.Positive(t, room)
+		} else {
+			require.Zero(t, room)
+			require.ErrorContains(t, err, fmt.Sprintf("its last %d bytes are for the queue", c.reserve))
+		}
+		_, err = roomOn(c.size, c.reserve)
+		require.Error(t, err)
+	}
 }

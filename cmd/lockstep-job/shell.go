@@ -64,7 +64,10 @@ func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, place pl
 	}
 	s.relay = newRelay(persistence.SocketPath(runDir, persistence.OutputSocket), int64(p.Job().ID),
 		outflow.NewSource(outflow.Standard(outputWait), first.Followed), s.readerAwaited, s.readerLost)
-	s.keep = newKeeper(place.dataDir, int64(p.Job().ID), first.KeepOutput)
+	var err error
+	if s.keep, err = newKeeper(place.dataDir, p.Job(), first.KeepOutput); err != nil {
+		s.complain(err.Error())
+	}
 	lockManager := &connections{socket: persistence.SocketPath(runDir, persistence.WconfSocket)}
 	s.lines[jobproc.ReportLine] = newLine(s.queue)
 	s.lines[jobproc.PermissionLine] = newLine(s.queue)

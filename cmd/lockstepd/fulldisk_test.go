@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallDataDisk mounts a separate disk for the whole data directory, and returns a function that fills it and one that frees it.
-func (d *daemon) smallDataDisk() (fill, free func()) {
+// smallDataDisk mounts a separate disk of a size like "4m" for the whole data directory, and returns a function that fills one of 4 MB, and
+// one that frees it.
+func (d *daemon) smallDataDisk(size string) (fill, free func()) {
 	d.t.Helper()
 	require.NoError(d.t, os.MkdirAll(d.path("lib"), 0o750))
-	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", d.path("lib")).CombinedOutput()
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size+",mode=0700", "tmpfs", d.path("lib")).CombinedOutput()
 	if err != nil {
 		d.t.Logf("NOT TESTED: a full disk, which needs root and tmpfs: %v: %s", err, out)
 		d.t.Skip("NOT RUN: it needs a tmpfs, which root can mount")
@@ -32,7 +33,7 @@ func (d *daemon) smallDataDisk() (fill, free func()) {
 func TestARestartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
-	fill, free := d.smallDataDisk()
+	fill, free := d.smallDataDisk("4m")
 	d.start()
 	c := d.dial()
 	done := c.submit(command("true"))

@@ -48,25 +48,33 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Kept output leaves room on the disk for the files of jobs: the job ends, its result says why output is missing, and other jobs run.
+// Kept output leaves room on the disk for the files of jobs, also for that of a job whose output takes much room in its log: the job ends,
+// its result says why output is missing, and other jobs run.
 func TestKeptOutputLeavesRoomForTheQueue(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t)
-	d.smallDataDisk()
-	d.start()
-	c := d.dial()
-	c.call("LockstepSetSettings", nil, map[string]any{"log_limit": 64000})
-	j := c.await(c.submit(command("sh", "-c", "yes keep | head -c 20000000").with("keep_output", true)))
-	require.Equal(t, "success", j.Status)
-	var result struct {
-		Kept struct {
-			Stdout struct{ Bytes, Missing int64 }
-			Reason string
-		}
+	for size, most := range map[string]int64{"4m": 0, "80m": 16 << 20} {
+		t.Run(size, func(t *testing.T) {
+			d := newDaemon(t)
+			d.smallDataDisk(size)
+			d.start()
+			c := d.dial()
+			c.call("LockstepSetSettings", nil, map[string]any{"log_limit": 64000})
+			// The pauses let the log be written again and again.
+			script := "for i in 1 2 3 4 5 6 7 8; do head -c 2500000 /dev/zero; sleep 0.1; done"
+			j := c.await(c.submit(command("sh", "-c", script).with("keep_output", true)))
+			require.Equal(t, "success", j.Status)
+			var result struct {
+				Kept struct {
+					Stdout struct{ Bytes, Missing int64 }
+					Reason string
+				}
+			}
+			require.NoError(t, json.Unmarshal(j.Results[0], &result))
+			require.EqualValues(t, 20_000_000, result.Kept.Stdout.Bytes+result.Kept.Stdout.Missing)
+			require.GreaterOrEqual(t, result.Kept.Stdout.Bytes, most*9/10)
+			require.LessOrEqual(t, result.Kept.Stdout.Bytes, most)
+			require.Contains(t, result.Kept.Reason, "the disk is almost full")
+			require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
+		})
 	}
-	require.NoError(t, json.Unmarshal(j.Results[0], &result))
-	require.EqualValues(t, 20_000_000, result.Kept.Stdout.Bytes+result.Kept.Stdout.Missing)
-	require.Greater(t, result.Kept.Stdout.Bytes, int64(2_000_000))
-	require.Contains(t, result.Kept.Reason, "the disk is almost full")
-	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
 }

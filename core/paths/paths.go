@@ -77,6 +77,9 @@ const (
 	// KeptFullPath exists, job processes keep no more output.
 	KeptDir      = "output"
 	KeptFullPath = KeptDir + "/full"
+	// KeptMark is in the directory of each job: when the job was submitted, as its file says it ("[1795175118, 595666]"). Where the ids of a
+	// queue were given before, as after a restore, it tells the output of a job from that of a former job with the same id.
+	KeptMark = "submitted"
 )
 
 const (
