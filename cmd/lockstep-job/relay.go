@@ -37,6 +37,7 @@ type relay struct {
 	ended   bool
 	serving sync.WaitGroup
 	told    time.Time // what changed was called with
+	telling bool      // a goroutine calls changed or note
 }
 
 // outReader is one reader's connection.
@@ -136,8 +137,21 @@ func (r *relay) await() {
 // tellAfter is how long output waits for its reader before the daemon hears of it.
 const tellAfter = time.Second
 
-// tell passes on what the source says of the wait for its reader. It reports whether there was anything; mu was unlocked then.
-func (r *relay) tell() bool {
+// tell passes on what the source says of the wait for its reader. It reports whether there was anything; mu was unlocked then. One
+// goroutine at a time tells, so that what is told last is true: it looks again afterwards.
+func (r *relay) tell() (told bool) {
+	if r.telling {
+		return false
+	}
+	r.telling = true
+	for r.tellOnce() {
+		told = true
+	}
+	r.telling = false
+	return told
+}
+
+func (r *relay) tellOnce() bool {
 	blocked, complaint := r.source.Blocked(), r.source.Complaint()
 	if !blocked.IsZero() && time.Since(blocked) < tellAfter {
 		blocked = r.told

@@ -171,6 +171,29 @@ func TestBothStreamsWaitForTheFollower(t *testing.T) {
 	require.NoError(t, b.finish(false))
 }
 
+// What the daemon is told last of the wait is true, although both streams may see it change while the daemon is told.
+func TestTheWaitIsToldInOrder(t *testing.T) {
+	b := newRelayed(t, true)
+	id, err := b.source.Attach(outflow.Position{}, true, false)
+	require.NoError(t, err)
+	var told []bool
+	b.changed = func(since time.Time) {
+		if !since.IsZero() { // meanwhile the follower takes everything, and the other stream goes on
+			b.mu.Lock()
+			buffer := make([]byte, outflow.FrameMax)
+			for f, ok := b.source.Next(id, buffer); ok; f, ok = b.source.Next(id, buffer) {
+				require.NoError(t, b.source.Ack(id, f.At.Sum()+int64(len(f.Output))))
+			}
+			b.mu.Unlock()
+			b.write(outflow.Stderr, []byte("x"))
+		}
+		told = append(told, !since.IsZero())
+	}
+	b.write(outflow.Stdout, make([]byte, outflow.Standard(0).Capacity+1))
+	require.Equal(t, []bool{true, false}, told)
+	require.NoError(t, b.finish(false))
+}
+
 // A reader that is no follower slows nobody, and knows what it has missed.
 func TestAReaderThatIsNotWaitedFor(t *testing.T) {
 	b := newRelayed(t, false)
