@@ -41,6 +41,11 @@ type (
 		conn    *outputConn
 	}
 	readerGivenUp struct{ process *process }
+	// readerCutOff: the connection of a reader, who has read all that came, has ended without the end of the output.
+	readerCutOff struct {
+		reader *outputReader
+		conn   *outputConn
+	}
 	// ackRefused: a process has refused what a reader acknowledges.
 	ackRefused struct {
 		conn *outputConn
@@ -56,9 +61,10 @@ type (
 )
 
 // checkFollowed: what a reader has read is what the commands of the job have written, without the parts that it was told are missing, and
-// at the end there is nothing more. The follower, for whom commands wait, misses nothing until it has vanished or is given up, and no
-// process ends without a follower who waits for output that the log lacks. The log of an ended job has, or says that it lacks, all that was
-// written. A command waits for its follower at most as long as the setting says, for one who is not there half a minute, and for no other
+// at the end there is nothing more. A reader that a process has taken reads to the end of the output if it stays and the process ends in
+// order. The follower, for whom commands wait, misses nothing until it has vanished or is given up, and no process ends without a follower
+// who waits for output that the log lacks. The log of an ended job has, or says that it lacks, all that was written. A command waits for its
+// follower at most as long as the setting says, also for one that comes again, for one who is not there half a minute, and for no other
 // reader.
 type checkFollowed struct {
 	followed map[string]bool // by tag
@@ -81,6 +87,9 @@ type followedJob struct {
 	stalled  time.Time   // since when output finds no room and a follower has been attached; zero: neither, or nothing has found room since
 	follower *outputConn // nil: none is attached
 	waits    bool        // commands wait for a follower
+	attached []*outputConn
+	cutOff   *outputConn // a reader was cut off before the process has ended; nil: none was
+	inOrder  bool        // the process has ended in order
 }
 
 // mark notes the time of a change of what is offered, or of the follower. Only output that finds room ends a stall: found.
@@ -136,12 +145,16 @@ func (c *checkFollowed) See(w *World, event any) error {
 			c.offering = slices.DeleteFunc(c.offering, func(other *followedJob) bool { return other == j })
 		}
 	case readerAttached:
-		if j := c.job(w, e.process); e.conn.hello.follows && j.waits {
+		j := c.job(w, e.process)
+		j.attached = append(j.attached, e.conn)
+		if e.conn.hello.follows && j.waits {
 			j.follower = e.conn
 			j.mark(w.clock.Now(), false)
 		}
 	case readerDetached:
-		if j := c.job(w, e.process); j.follower == e.conn {
+		j := c.job(w, e.process)
+		j.attached = slices.DeleteFunc(j.attached, func(other *outputConn) bool { return other == e.conn })
+		if j.follower == e.conn {
 			j.follower, j.waits = nil, e.conn.hello.relayed && j.waits
 			j.mark(w.clock.Now(), false)
 		}
@@ -151,6 +164,8 @@ func (c *checkFollowed) See(w *World, event any) error {
 		return fmt.Errorf("job %d: %w", e.conn.hello.job, e.err)
 	case outputRead:
 		return c.read(e)
+	case readerCutOff:
+		return c.cutOff(e)
 	case processEnded:
 		return c.ended(w, e.process)
 	case garbled:
@@ -188,11 +203,34 @@ func (c *checkFollowed) givenUp(w *World, j *followedJob) error {
 	return nil
 }
 
+// cutOff judges the end of a connection without the end of the output. It may come before the end of its process is seen.
+func (c *checkFollowed) cutOff(e readerCutOff) error {
+	j := c.jobs[e.conn.hello.job]
+	if j == nil || !slices.Contains(j.attached, e.conn) {
+		return nil // no process had it, or that of another job
+	}
+	j.cutOff = e.conn
+	return j.judgeEnd()
+}
+
+// judgeEnd judges whether the readers of a process that has ended in order have the end of the output.
+func (j *followedJob) judgeEnd() error {
+	if j.cutOff == nil || !j.inOrder {
+		return nil
+	}
+	return fmt.Errorf("job %d: its process has ended in order, and a reader that it had taken did not get the rest; it follows the job: %v",
+		j.process.job, j.cutOff.hello.follows)
+}
+
 // ended judges whether a process has ended in order without its follower, who waits at the daemon for output that the log lacks.
 func (c *checkFollowed) ended(w *World, p *process) error {
 	j, d := c.jobs[p.job], p.machine.node.daemon
-	if j == nil || j.process != p || !j.waits || p.exitText != "exit status 0" || d == nil || d.outputs == nil || d.life.Paused {
+	if j == nil || j.process != p || p.exitText != "exit status 0" {
 		return nil
+	}
+	j.inOrder = true
+	if err := j.judgeEnd(); err != nil || !j.waits || d == nil || d.outputs == nil || d.life.Paused {
+		return err
 	}
 	lacks := func(op job.Op) bool {
 		return slices.ContainsFunc(op.Log, func(e job.LogEntry) bool { return e.Type == "output-missing" })
@@ -232,7 +270,7 @@ func (c *checkFollowed) judgeWaits(w *World) error {
 		}
 		isStalled := j.waits && !j.stalled.IsZero()
 		if w := waited(j.since); w > most || isStalled && waited(j.stalled) > j.wait+waitSlack {
-			return fmt.Errorf("job %d: its command has waited for its readers for %v; a follower is attached: %v, expected: %v, took nothing since: %v",
+			return fmt.Errorf("job %d: its command has waited for its readers for %v; a follower is attached: %v, expected: %v, stalls since %v",
 				j.process.job, w, j.follower != nil, j.waits, j.stalled)
 		}
 	}

@@ -13,7 +13,7 @@ func TestFollowersGetEverything(t *testing.T) {
 			t.Parallel()
 			o := runOptions{Nodes: nodes, Followers: 1}
 			requireSeedsGood(t, seeds, "--followers 1", o)
-			for _, mutation := range []string{"lost-piece", "doubled-piece", "endless-reader"} {
+			for _, mutation := range []string{"lost-piece", "doubled-piece", "dropped-rest", "endless-reader"} {
 				requireBite(t, 20, "output reaches its readers", o, mutation, "none")
 			}
 		})

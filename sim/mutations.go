@@ -72,6 +72,7 @@ var AllMutations = slices.Concat([]Mutation{
 	{"unsaid-cuts", "the log of a job whose process has died does not say that output is missing", Mutations{Alter: hidesCuts}},
 	{"lost-piece", "a job process loses half of some pieces of output on their way to its readers", Mutations{LosesPieces: true}},
 	{"doubled-piece", "a job process passes some pieces of output to its readers twice", Mutations{DoublesPieces: true}},
+	{"dropped-rest", "a job process ends without the rest of the output for its readers", Mutations{DropsRest: true}},
 	{"endless-reader", "a job process waits without end for a reader that takes nothing, or does not come", Mutations{EndlessReader: true}},
 	{"lost-logins", "the table of sessions is not written", Mutations{Disk: simdisk.Mutations{Loses: "sessions"}}},
 	{"lost-logouts", "a log-out is acknowledged, and the session stays", Mutations{Alter: losesLogouts}},

@@ -75,6 +75,7 @@ func (r *outputReader) read() {
 		c.inbox = c.inbox[1:]
 		r.take(c, f)
 	case c.ended:
+		r.client.world.notify(readerCutOff{r, c})
 		r.lost()
 	}
 }

@@ -273,7 +273,9 @@ func (r *relay) passRest() {
 	r.ended = true
 	r.source.End()
 	for _, c := range r.readers {
-		r.source.Rest(c.id, make([]byte, outflow.FrameMax), c.deliver)
+		if !r.world().mutations.DropsRest {
+			r.source.Rest(c.id, make([]byte, outflow.FrameMax), c.deliver)
+		}
 	}
 	r.hangUp()
 	r.final()

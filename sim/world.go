@@ -87,6 +87,8 @@ type Mutations struct {
 	NewAlter func() func(actor string, message any) any
 	// LosesPieces, DoublesPieces: a job process passes some output on in part, or twice.
 	LosesPieces, DoublesPieces bool
+	// DropsRest: a job process passes no output on at its end.
+	DropsRest bool
 	// EndlessReader: a job process waits for its reader without end.
 	EndlessReader bool
 	// DropsJournal: after a boot config.journal is removed before the daemon starts.
