@@ -63,8 +63,8 @@ type (
 // checkFollowed: what a reader has read is what the commands of the job have written, without the parts that it was told are missing, and
 // at the end there is nothing more. A reader that a process has taken reads to the end of the output if it stays and the process ends in
 // order. The follower, for whom commands wait, misses nothing until it has vanished or is given up, and no process ends without a follower
-// who waits for output that the log lacks. The log of an ended job has, or says that it lacks, all that was written. A command waits for its
-// follower at most as long as the setting says, also for one that comes again, for one who is not there half a minute, and for no other
+// who waits for output that the log lacks. The log of an ended job has, or says that it lacks, all that was written. A command waits for
+// its follower at most as long as the setting says, also for one that comes again, for one who is not there half a minute, and for no other
 // reader.
 type checkFollowed struct {
 	followed map[string]bool // by tag

@@ -26,8 +26,8 @@ import (
 const (
 	// checkedMin and checkedMax bound how much output is kept between two questions whether more may be kept, in bytes.
 	checkedMin, checkedMax = 64 << 10, 1 << 20
-	// reservePart is the part of the disk that is not for kept output; it has reserveMin to reserveMax bytes. Without it a job with much output
-	// would prevent the end of all jobs, whose files need room. A job's file has up to 30 MB, and is there twice while it is replaced.
+	// reservePart is the part of the disk that is not for kept output; it has reserveMin to reserveMax bytes. Without it a job with much
+	// output would prevent the end of all jobs, whose files need room. A job's file has up to 30 MB, and is there twice while it is replaced.
 	reservePart, reserveMin, reserveMax = 20, 64 << 20, 1 << 30
 )
 
@@ -75,9 +75,9 @@ type keptFile interface {
 	Close() error
 }
 
-// newKeeper is the keeper of a job. limit bounds what it keeps, in bytes; 0: nil. It removes what a former job with the same id has left, as
-// after an older copy of the data directory was put back, also if this job keeps nothing. The error says that it could not: nothing is kept
-// then, because it would be mixed with the former output.
+// newKeeper is the keeper of a job. limit bounds what it keeps, in bytes; 0: nil. It removes what a former job with the same id has left,
+// as after an older copy of the data directory was put back, also if this job keeps nothing. The error says that it could not: nothing is
+// kept then, because it would be mixed with the former output.
 func newKeeper(dataDir string, j *job.Job, limit int64) (*keeper, error) {
 	err := persistence.RemoveKept(dataDir, int64(j.ID))
 	if err != nil {
