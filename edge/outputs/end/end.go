@@ -2,7 +2,8 @@
 // process. Package outflow has the frames on it and decides what is sent; package outputs brings the ends together.
 //
 // The connection is a stream of frames. At the end of the job its process leaves the rest in a file of memory, so that it need not wait
-// for a slow reader: the descriptor of the file comes with the first bytes, and the file has what comes after the end of the connection.
+// for a slow reader: the file has what comes after the end of the connection. Its descriptor comes with the first bytes, because at the end
+// the connection may have no room.
 //
 // Nothing of it survives a crash: a reader whose connection ends without the frame of the end connects again, with its place.
 // lockstep-job links the package, so it avoids package net.
