@@ -97,20 +97,28 @@ func Receive(c *os.File, into []byte) (n int, passed *os.File, err error) {
 	return n, passed, err
 }
 
-// fileOf is the file of the one descriptor of a control message.
+// fileOf is the file of the one descriptor of a control message. Of more it takes none.
 func fileOf(control []byte) (*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil || len(messages) != 1 {
-		return nil, fmt.Errorf("a control message cannot be read: %w", err)
+	var fds []int
+	for i := 0; err == nil && i < len(messages); i++ {
+		var some []int
+		some, err = unix.ParseUnixRights(&messages[i])
+		fds = append(fds, some...)
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, fmt.Errorf("a control message has %d descriptors: %w", len(fds), err)
+	if err == nil && len(fds) != 1 {
+		err = fmt.Errorf("%d descriptors came at once", len(fds))
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		return nil, errors.Join(err, unix.Close(fds[0]))
+	if err == nil {
+		err = unix.SetNonblock(fds[0], true)
 	}
-	return os.NewFile(uintptr(fds[0]), "passed"), nil
+	if err == nil {
+		return os.NewFile(uintptr(fds[0]), "passed"), nil
+	}
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+	return nil, fmt.Errorf("read a control message: %w", err)
 }
 
 // Send sends bytes with a descriptor. n is how many were sent; with none, the descriptor was not.
