@@ -124,6 +124,21 @@ func TestLeaseHeardRecently(t *testing.T) {
 	require.False(t, l.heardRecently("b"))
 }
 
+// A node counts as silent from its last acknowledgement in this term on. One that has acknowledged nothing yet, as just after an election,
+// does not.
+func TestLeaseSilentFor(t *testing.T) {
+	l, _ := newTestLease("a", "b", "c")
+	l.acknowledged("b", 1, bootTime()-time.Hour)
+	require.Zero(t, l.silentFor("b"), "this node does not lead")
+	l.begin(2)
+	require.Zero(t, l.silentFor("b"), "of a former term")
+	require.Zero(t, l.silentFor("c"))
+	l.acknowledged("b", 2, bootTime()-time.Hour)
+	require.GreaterOrEqual(t, l.silentFor("b"), time.Hour)
+	l.acknowledged("b", 2, bootTime())
+	require.Less(t, l.silentFor("b"), time.Hour)
+}
+
 // TestStream checks that a stream arrives completely and has the announced length.
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

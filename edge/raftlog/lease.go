@@ -171,6 +171,17 @@ func (l *lease) heardRecently(id raft.ServerID) bool {
 	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.recent
 }
 
+// silentFor is for how long a node has acknowledged no request of this term; 0 before the first, and on a node that does not lead.
+func (l *lease) silentFor(id raft.ServerID) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := l.acks[id]
+	if l.term == 0 || last.term != l.term {
+		return 0
+	}
+	return bootTime() - last.sent
+}
+
 func (l *lease) revoke() {
 	if l.until != 0 {
 		l.until = 0

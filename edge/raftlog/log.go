@@ -229,6 +229,9 @@ func (l *Log) Leads() bool {
 	return r != nil && r.State() == raft.Leader && l.lease.valid()
 }
 
+// SilentFor returns for how long this node, as the leader, has heard nothing from another one; 0: it does not lead, or that is unknown.
+func (l *Log) SilentFor(node string) time.Duration { return l.lease.silentFor(raft.ServerID(node)) }
+
 // Leader returns the name of the leader that this node knows; "": none.
 func (l *Log) Leader() string {
 	r := l.raft.Load()
