@@ -1,52 +1,59 @@
 package persistence
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/paths"
 )
 
+// KeptFile is what a job says of the file of one stream of an opcode, whose name only says that it is of a job with the same id.
+type KeptFile struct {
+	Since time.Time // it is not older
+	Bytes int64     // its size; Growing: unknown
+}
+
+// Growing is the size of a file that a process may write.
+const Growing = -1
+
+// clockSlack is how much too old a file may seem: some file systems count in units of two seconds.
+const clockSlack = 2 * time.Second
+
 // Kept reads what was kept of one stream of a job (--keep-output), over all its opcodes.
 type Kept struct {
-	files []string // that are still to be opened, in the order of the opcodes
-	open  *os.File // nil: none
-	skip  int64    // bytes before the offset, from the beginning of files on
+	dir    string
+	stream string
+	op     int        // of files[0]
+	files  []KeptFile // that are still to be opened
+	skip   int64      // bytes before the offset, from the beginning of files on
+
+	open    *os.File // nil: none
+	left    int64    // how much of it may be read, in bytes
+	growing bool     // so left is no promise
 }
 
 // OpenKept opens what was kept of a stream of a job, "stdout" or "stderr", from an offset on, which counts the stream's bytes over all
-// opcodes. Beyond what was kept, Read returns io.EOF. The error is an [io/fs.ErrNotExist] if no output of the job is kept here. Of a job
-// that runs, the reader may miss output that comes after the call.
-func OpenKept(dataDir string, job int64, stream string, offset int64) (*Kept, error) {
-	dir := filepath.Join(dataDir, paths.KeptDirOf(job))
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	type numbered struct {
-		op   int64
-		path string
-	}
-	var found []numbered
+// opcodes. files is what the job says of each opcode. At the end of what was kept, and where a file is missing or is not the job's,
+// Read returns io.EOF. The error is an [io/fs.ErrNotExist] if no output of the job is kept here. Of a job that runs, the reader may miss
+// output that comes after the call.
+func OpenKept(dataDir string, job int64, stream string, files []KeptFile, offset int64) (*Kept, error) {
+	k := &Kept{dir: filepath.Join(dataDir, paths.KeptDirOf(job)), stream: stream, skip: offset}
+	entries, err := os.ReadDir(k.dir)
 	for _, e := range entries {
-		if op, of, ok := paths.ParseKeptName(e.Name()); ok && of == stream && e.Type().IsRegular() {
-			found = append(found, numbered{op, filepath.Join(dir, e.Name())})
+		// What comes after the last file of now is left out: its beginning would be taken for output of the one before, which still grows.
+		if op, of, ok := paths.ParseKeptName(e.Name()); ok && of == stream && op < int64(len(files)) && e.Type().IsRegular() {
+			k.files = files[:max(len(k.files), int(op)+1)]
 		}
 	}
-	slices.SortFunc(found, func(a, b numbered) int { return cmp.Compare(a.op, b.op) })
-	k := &Kept{skip: offset}
-	for _, f := range found {
-		k.files = append(k.files, f.path)
-	}
-	return k, nil
+	return k, err
 }
 
 // Read reads the kept output of a stream, from one file after the other. It is part of io.Reader.
@@ -61,9 +68,12 @@ func (k *Kept) Read(p []byte) (int, error) {
 			}
 			continue
 		}
-		n, err := k.open.Read(p)
-		if n > 0 || !errors.Is(err, io.EOF) {
+		n, err := k.open.Read(p[:min(int64(len(p)), k.left)])
+		if k.left -= int64(n); n > 0 || k.left > 0 && !errors.Is(err, io.EOF) {
 			return n, err
+		}
+		if k.left > 0 && !k.growing {
+			k.files = nil // it has become shorter
 		}
 		if err := k.Close(); err != nil {
 			return 0, err
@@ -71,22 +81,38 @@ func (k *Kept) Read(p []byte) (int, error) {
 	}
 }
 
-// next opens the next file, unless the offset is behind it.
+// next opens the next file, unless the offset is behind it, or there is no file.
 func (k *Kept) next() error {
-	file, size, err := openRegular(k.files[0])
-	if err != nil {
-		return err
+	f, name := k.files[0], paths.KeptName(k.op, k.stream)
+	k.files, k.op = k.files[1:], k.op+1
+	if f.Bytes != Growing && k.skip >= f.Bytes {
+		k.skip -= f.Bytes
+		return nil
 	}
-	k.files = k.files[1:]
-	// The files before the last one have their final size: the next opcode began after them.
-	if k.skip >= size && len(k.files) > 0 {
-		k.skip -= size
+	file, info, err := openRegular(filepath.Join(k.dir, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && f.Bytes == Growing: // there was no output
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		k.files = nil
+		return nil
+	case err != nil:
+		return err
+	case info.ModTime().Before(f.Since.Add(-clockSlack)), f.Bytes != Growing && info.Size() != f.Bytes: // it is another job's
+		k.files = nil
+		return file.Close()
+	case k.skip >= info.Size() && len(k.files) > 0: // of an opcode that has ended: the next one began after it
+		k.skip -= info.Size()
 		return file.Close()
 	}
 	if _, err := file.Seek(k.skip, io.SeekStart); err != nil {
 		return errors.Join(err, file.Close())
 	}
-	k.open, k.skip = file, 0
+	k.open, k.growing, k.left = file, f.Bytes == Growing, f.Bytes-k.skip
+	if k.growing {
+		k.left = math.MaxInt64
+	}
+	k.skip = 0
 	return nil
 }
 

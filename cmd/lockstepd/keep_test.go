@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -41,6 +42,46 @@ func TestAJobsOutputIsKept(t *testing.T) {
 		sum := sha256.Sum256(content)
 		require.JSONEq(t, `{"bytes": 1988895, "sha256": "`+hex.EncodeToString(sum[:])+`", "missing": 0}`, string(details.Kept[stream]))
 	}
+}
+
+// Files of another job with the same id are no output of a job, as after an older copy of the data directory was put back: neither of a job
+// that keeps nothing, nor in place of what a job has kept.
+func TestTheKeptOutputOfAnotherJob(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	c.call("LockstepSetSettings", nil, map[string]any{"log_limit": 64000})
+	numbers := command("seq", "300000")
+	other := bytes.Repeat([]byte("other\n"), 500_000)
+	plain, kept := c.submit(numbers), c.submit(numbers.with("keep_output", true))
+	died := c.submit(command("sh", "-c", "seq 300000; kill -9 $PPID").with("keep_output", true))
+	for _, id := range []int64{plain, kept, died} {
+		c.await(id)
+	}
+	require.NoError(t, os.Mkdir(d.path("lib", "output", itoa(plain)), 0o700))
+	require.NoError(t, os.WriteFile(d.path("lib", "output", itoa(plain), "0.stdout"), other, 0o600))
+	out, code := d.client("log", itoa(plain))
+	require.Equal(t, 125, code)
+	require.NotContains(t, out, "other")
+
+	out, code = d.client("log", itoa(kept))
+	require.Zero(t, code)
+	require.Len(t, out, 1988895)
+	require.NoError(t, os.WriteFile(d.path("lib", "output", itoa(kept), "0.stdout"), other, 0o600))
+	out, code = d.client("log", itoa(kept))
+	require.Equal(t, 125, code)
+	require.NotContains(t, out, "other")
+
+	out, code = d.client("log", itoa(died))
+	require.Equal(t, 125, code, "its end is not known")
+	require.Contains(t, out, "\n150000\n", "the files have what the log had not yet")
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.WriteFile(d.path("lib", "output", itoa(died), "0.stdout"), other, 0o600))
+	require.NoError(t, os.Chtimes(d.path("lib", "output", itoa(died), "0.stdout"), old, old))
+	out, code = d.client("log", itoa(died))
+	require.Equal(t, 125, code)
+	require.NotContains(t, out, "other")
 }
 
 func exists(path string) bool {

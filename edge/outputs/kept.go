@@ -1,23 +1,31 @@
 package outputs
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/job"
+	"lockstep/core/opcode"
 	"lockstep/core/outflow"
 	"lockstep/edge/outputs/end"
 )
 
 // Keeper has the files of jobs with --keep-output.
 type Keeper interface {
-	// Open reads one stream of a job from a place on, over all opcodes. fs.ErrNotExist says that nothing is kept there.
-	Open(job int64, stream outflow.Stream, from int64) (io.ReadCloser, error)
+	// Find returns what a job says of its kept output. fs.ErrNotExist says that this node knows no such job.
+	Find(job int64) (opcode.Kept, error)
+	// Open reads one stream of a job from a place on, over all opcodes, as far as the job accounts for it. fs.ErrNotExist says that
+	// nothing is kept here.
+	Open(job int64, kept opcode.Kept, stream outflow.Stream, from int64) (io.ReadCloser, error)
 }
 
 const (
@@ -43,10 +51,14 @@ func checkKept(h end.Hello) error {
 
 // sendKept sends a reader what is kept of a part: from the files of this node or, if they have nothing of it, from another node.
 func (s *Server) sendKept(c *connection) error {
-	// The reader acknowledges nothing, but may.
-	go func() { _, _ = io.Copy(io.Discard, c.UnixConn) }()
+	ctx, cancel := context.WithCancel(s.stopping)
+	defer cancel()
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, c.UnixConn) // the reader acknowledges nothing, but may
+	}()
 	buffer := make([]byte, outflow.FrameMax)
-	p, f, err := s.findKept(c, buffer)
+	p, f, err := s.findKept(ctx, c, buffer)
 	if err != nil {
 		return err
 	}
@@ -65,9 +77,14 @@ func (s *Server) sendKept(c *connection) error {
 	}
 }
 
-// findKept is the first part of this node and the others that is not empty, with its first frame; that of this node if all are empty.
-func (s *Server) findKept(c *connection, buffer []byte) (part, outflow.Frame, error) {
-	own, err := s.openKept(c.hello)
+// findKept is the first part of this node and the others that is not empty, with its first frame; that of this node if all are empty. The
+// error says that the reader must ask again: nobody knows what there is.
+func (s *Server) findKept(ctx context.Context, c *connection, buffer []byte) (part, outflow.Frame, error) {
+	kept, known, err := s.findJob(c.hello.Job)
+	if err != nil {
+		return nil, outflow.Frame{}, err
+	}
+	own, err := s.openKept(c.hello, kept)
 	if err != nil {
 		return nil, outflow.Frame{}, err
 	}
@@ -78,31 +95,98 @@ func (s *Server) findKept(c *connection, buffer []byte) (part, outflow.Frame, er
 	if !first.Ends() || c.fromNode || s.nodes == nil || c.hello.Kept.From == c.hello.Kept.To {
 		return own, first, nil
 	}
-	others, err := s.nodes.Others()
-	if err != nil {
-		s.unasked.Record("count", logrus.Fields{"job": c.hello.Job, "err": err})
-	}
-	for _, node := range others {
-		p, f, err := s.askNode(node, c, buffer)
+	runsAt, others := s.whoKeeps(c.hello, kept, known)
+	for _, node := range slices.Concat(runsAt, others) {
+		p, f, err := s.askNode(ctx, node, c, buffer)
 		switch {
+		case ctx.Err() != nil || err != nil && slices.Contains(runsAt, node):
+			return nil, f, errors.Join(fmt.Errorf("ask node %s for kept output: %w", node, err), own.Close())
 		case err != nil:
 			s.unasked.Record("count", logrus.Fields{"job": c.hello.Job, "node": node, "err": err})
 		case f.Ends():
 			_ = p.Close()
 		default:
+			s.remember(c.hello.Job, node)
 			return p, f, own.Close()
 		}
 	}
 	return own, first, nil
 }
 
+// findJob returns what a job says of its kept output; not known: this node has no such job.
+func (s *Server) findJob(id int64) (kept opcode.Kept, known bool, err error) {
+	if s.kept == nil {
+		return kept, false, nil
+	}
+	kept, err = s.kept.Find(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return kept, false, nil
+	}
+	return kept, err == nil, err
+}
+
+// whoKeeps are the nodes that may have of a part what this node lacks. The job runs, or is known, at most at runsAt; the others may have
+// run it, the likeliest first. Most jobs keep nothing, and then no node is asked.
+func (s *Server) whoKeeps(h end.Hello, kept opcode.Kept, known bool) (runsAt, others []string) {
+	if known && len(kept.Parts) == 0 {
+		return nil, nil
+	}
+	master, here := s.nodes.Master()
+	if !kept.Ended && here {
+		return nil, nil
+	}
+	if !kept.Ended { // as far as this node knows
+		runsAt = []string{master}
+	}
+	stream := job.LogStdout
+	if h.Kept.Stream == outflow.Stderr {
+		stream = job.LogStderr
+	}
+	if !kept.MayHave(stream, h.Kept.From) {
+		return runsAt, nil
+	}
+	all, err := s.nodes.Others()
+	if err != nil {
+		s.unasked.Record("count", logrus.Fields{"job": h.Job, "err": err})
+	}
+	first := s.remembered(h.Job)
+	for _, node := range all {
+		switch {
+		case slices.Contains(runsAt, node):
+		case node == first:
+			others = slices.Insert(others, 0, node)
+		default:
+			others = append(others, node)
+		}
+	}
+	return runsAt, others
+}
+
+// rememberedMax bounds the jobs of which the server remembers the node that has their kept output.
+const rememberedMax = 1000
+
+func (s *Server) remember(job int64, node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.keptAt) >= rememberedMax {
+		clear(s.keptAt)
+	}
+	s.keptAt[job] = node
+}
+
+func (s *Server) remembered(job int64) (node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keptAt[job]
+}
+
 // openKept is a part in the files of this node.
-func (s *Server) openKept(h end.Hello) (part, error) {
+func (s *Server) openKept(h end.Hello, kept opcode.Kept) (part, error) {
 	p := &filePart{Kept: *h.Kept, file: io.NopCloser(eof{})}
-	if s.kept == nil || p.From == p.To {
+	if len(kept.Parts) == 0 || p.From == p.To {
 		return p, nil
 	}
-	file, err := s.kept.Open(h.Job, p.Stream, p.From)
+	file, err := s.kept.Open(h.Job, kept, p.Stream, p.From)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -140,23 +224,31 @@ func (p *filePart) next(buffer []byte) (outflow.Frame, error) {
 // Close is part of io.Closer.
 func (p *filePart) Close() error { return p.file.Close() }
 
-// askNode asks another node for what it keeps of a part, and returns its first frame.
-func (s *Server) askNode(node string, reader *connection, buffer []byte) (part, outflow.Frame, error) {
-	c, err := s.dial(node, reader)
+// askNode asks another node for what it keeps of a part, and returns its first frame. The end of ctx ends the part.
+func (s *Server) askNode(ctx context.Context, node string, reader *connection, buffer []byte) (part, outflow.Frame, error) {
+	c, err := s.dial(ctx, node, reader)
 	if err != nil {
 		return nil, outflow.Frame{}, err
 	}
-	p := &nodePart{c}
+	p := &nodePart{c, context.AfterFunc(ctx, func() { _ = c.Close() })}
 	f, err := p.next(buffer)
 	if err != nil {
-		_ = c.Close()
-		return nil, f, err
+		return nil, f, errors.Join(err, p.Close())
 	}
 	return p, f, nil
 }
 
 // nodePart is a part that another node sends.
-type nodePart struct{ net.Conn }
+type nodePart struct {
+	net.Conn
+	forget func() bool
+}
+
+// Close is part of net.Conn.
+func (p *nodePart) Close() error {
+	p.forget()
+	return p.Conn.Close()
+}
 
 func (p *nodePart) next(buffer []byte) (outflow.Frame, error) {
 	if err := p.SetReadDeadline(time.Now().Add(frameTimeout)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"time"
 
@@ -24,13 +25,17 @@ type Nodes interface {
 	Others() ([]string, error)
 	// Dial connects to what ServeNodes serves at another node.
 	Dial(ctx context.Context, node string) (net.Conn, error)
+	// NameOf is the name of the node that has made a connection to what ServeNodes serves.
+	NameOf(net.Conn) string
+	// Lost reports whether this node, as the master, has heard nothing of another one for so long that its readers count as gone.
+	Lost(node string) bool
 }
 
 // masterInterval is how often the server looks for another master. Readers that wait or are forwarded connect again then.
 const masterInterval = time.Second
 
 // watchMaster ends the readers that wait or are forwarded when another node than the known one becomes the master, until the
-// server is closed. A former master that is cut off would not end them.
+// server is closed. A former master that is cut off would not end them. On the master it ends the readers of nodes that are lost.
 func (s *Server) watchMaster(known string) {
 	ticker := time.NewTicker(masterInterval)
 	defer ticker.Stop()
@@ -40,9 +45,13 @@ func (s *Server) watchMaster(known string) {
 			return
 		case <-ticker.C:
 		}
-		if name, _ := s.nodes.Master(); name != known && name != "" {
+		name, here := s.nodes.Master()
+		if name != known && name != "" {
 			known = name
 			s.endReaders()
+		}
+		if here {
+			s.endLost()
 		}
 	}
 }
@@ -53,6 +62,25 @@ func (s *Server) endReaders() {
 	defer s.mu.Unlock()
 	for c := range s.open {
 		if c.hello.Job != 0 && !c.hello.Writes && c.hello.Kept == nil && !c.passed {
+			_ = c.Close()
+		}
+	}
+}
+
+// endLost ends the readers that lost nodes have forwarded. A node without power ends no connection, and TCP gives one up after a quarter
+// of an hour. (Its option TCP_USER_TIMEOUT would also end those of readers that take nothing for a while.)
+func (s *Server) endLost() {
+	s.mu.Lock()
+	nodes := maps.Clone(s.forwarded)
+	s.mu.Unlock()
+	lost := map[string]bool{}
+	for c, node := range nodes {
+		is, asked := lost[node]
+		if !asked {
+			is = s.nodes.Lost(node)
+			lost[node] = is
+		}
+		if is {
 			_ = c.Close()
 		}
 	}
@@ -98,13 +126,13 @@ func (c *farConn) Close() error {
 }
 
 // dial connects to another node and says hello for a reader. It bounds the time of both, not that of the connection.
-func (s *Server) dial(node string, c *connection) (net.Conn, error) {
+func (s *Server) dial(ctx context.Context, node string, c *connection) (net.Conn, error) {
 	slot := s.far.Admit(c.client, func() { _ = c.Close() })
 	if slot == nil {
 		return nil, errors.New("other users have all connections to nodes")
 	}
 	slot.Move(budget.Idle)
-	ctx, cancel := context.WithTimeout(s.stopping, helloTimeout)
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	conn, err := s.nodes.Dial(ctx, node)
 	if err != nil {
@@ -128,7 +156,7 @@ func (s *Server) dial(node string, c *connection) (net.Conn, error) {
 
 // forward copies between a reader and another node, until either ends.
 func (s *Server) forward(c *connection, node string) error {
-	far, err := s.dial(node, c)
+	far, err := s.dial(s.stopping, node, c)
 	if err != nil {
 		return fmt.Errorf("forward a reader of output to node %s: %w", node, err)
 	}
@@ -179,6 +207,22 @@ func (s *Server) ServeNodes(l net.Listener) error {
 	}
 }
 
+// track makes endLost know a connection of another node, until untrack.
+func (s *Server) track(far net.Conn) (untrack func()) {
+	if s.nodes == nil {
+		return func() {}
+	}
+	name := s.nodes.NameOf(far)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forwarded[far] = name
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.forwarded, far)
+	}
+}
+
 // serveNode serves a reader that another node forwards. The bytes are those of a reader on this node, the rest among them.
 func (s *Server) serveNode(far net.Conn) error {
 	defer far.Close()
@@ -199,6 +243,7 @@ func (s *Server) serveNode(far net.Conn) error {
 	if err != nil {
 		return err
 	}
+	defer s.track(far)()
 	acknowledged := make(chan struct{})
 	go func() {
 		defer close(acknowledged)

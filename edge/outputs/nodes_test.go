@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/budget"
+	"lockstep/core/opcode"
 	"lockstep/core/outflow"
 	"lockstep/edge/outputs"
 	"lockstep/edge/outputs/end"
@@ -27,6 +28,10 @@ type nodes struct {
 	mu        sync.Mutex
 	master    string
 	listeners map[string]net.Listener
+	jobs      map[int64]opcode.Kept
+	lost      map[string]bool
+	dialed    []string          // the nodes to which others have connected
+	from      map[string]string // by address of a connection, the node that has made it
 }
 
 // node is a server of the cluster.
@@ -44,6 +49,9 @@ func (n *nodes) setMaster(name string) {
 }
 
 func (n *nodes) add(t *testing.T, name string) *node {
+	if n.jobs == nil {
+		n.listeners, n.jobs, n.from = map[string]net.Listener{}, map[int64]opcode.Kept{}, map[string]string{}
+	}
 	m := &node{name: name, all: n, kept: t.TempDir()}
 	m.bench = &bench{T: t, path: filepath.Join(t.TempDir(), "output"), config: outputs.Config{Nodes: m, Kept: m}}
 	m.listen()
@@ -57,9 +65,6 @@ func (m *node) listen() {
 	require.NoError(m, err)
 	m.all.mu.Lock()
 	defer m.all.mu.Unlock()
-	if m.all.listeners == nil {
-		m.all.listeners = map[string]net.Listener{}
-	}
 	m.all.listeners[m.name] = l
 	server := m.server
 	go func() { _ = server.ServeNodes(l) }()
@@ -95,15 +100,63 @@ func (m *node) Others() (names []string, err error) {
 func (m *node) Dial(ctx context.Context, name string) (net.Conn, error) {
 	m.all.mu.Lock()
 	l := m.all.listeners[name]
+	m.all.dialed = append(m.all.dialed, name)
 	m.all.mu.Unlock()
 	if l == nil {
 		return nil, errors.New("no route to host")
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
+	if err == nil {
+		m.all.mu.Lock()
+		defer m.all.mu.Unlock()
+		m.all.from[c.LocalAddr().String()] = m.name
+	}
+	return c, err
+}
+
+// asked are the nodes to which others have connected since the last call.
+func (n *nodes) asked() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	asked := n.dialed
+	n.dialed = nil
+	return asked
+}
+
+// NameOf is part of outputs.Nodes. The other side has said hello before.
+func (m *node) NameOf(c net.Conn) string {
+	m.all.mu.Lock()
+	defer m.all.mu.Unlock()
+	return m.all.from[c.RemoteAddr().String()]
+}
+
+// Lost is part of outputs.Nodes.
+func (m *node) Lost(name string) bool {
+	m.all.mu.Lock()
+	defer m.all.mu.Unlock()
+	return m.all.lost[name]
+}
+
+// Find is part of outputs.Keeper.
+func (m *node) Find(job int64) (opcode.Kept, error) {
+	m.all.mu.Lock()
+	defer m.all.mu.Unlock()
+	kept, known := m.all.jobs[job]
+	if !known {
+		return kept, fs.ErrNotExist
+	}
+	return kept, nil
+}
+
+// says sets what a job says of its kept output.
+func (n *nodes) says(job int64, kept opcode.Kept) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.jobs[job] = kept
 }
 
 // Open is part of outputs.Keeper.
-func (m *node) Open(job int64, stream outflow.Stream, from int64) (io.ReadCloser, error) {
+func (m *node) Open(job int64, _ opcode.Kept, stream outflow.Stream, from int64) (io.ReadCloser, error) {
 	f, err := os.Open(m.keptFile(job, stream))
 	if err != nil {
 		return nil, err
@@ -339,6 +392,7 @@ func TestKeptOutput(t *testing.T) {
 	ran.keep(7, outflow.Stdout, output)
 	ran.keep(7, outflow.Stderr, []byte("error\n"))
 	third.keep(7, outflow.Stdout, nil)
+	all.says(7, opcode.Kept{Ended: true, Parts: []opcode.KeptPart{{Vouched: true, Stdout: size, Stderr: 6}}})
 	for name, at := range map[string]*node{"the node that has it": ran, "another": other, "one that has a part of it": third} {
 		t.Run(name, func(t *testing.T) {
 			for _, part := range []end.Kept{{From: 0, To: size}, {From: 70_000, To: 70_001}, {From: 1, To: size + 1000}, {From: size - 1, To: size}} {
@@ -373,9 +427,14 @@ func (failing) Close() error { return nil }
 
 type keeperFunc func(from int64) (io.ReadCloser, error)
 
-func (f keeperFunc) Open(_ int64, _ outflow.Stream, from int64) (io.ReadCloser, error) {
+func (f keeperFunc) Open(_ int64, _ opcode.Kept, _ outflow.Stream, from int64) (io.ReadCloser, error) {
 	return f(from)
 }
+
+func (f keeperFunc) Find(int64) (opcode.Kept, error) { return running, nil }
+
+// running is a job that keeps its output.
+var running = opcode.Kept{Parts: []opcode.KeptPart{{}}, Surely: true}
 
 // A reader never takes a part for the whole: without an end it is not all.
 func TestKeptOutputThatCannotBeRead(t *testing.T) {
@@ -416,6 +475,7 @@ func TestASlowReaderOfKeptOutput(t *testing.T) {
 	ran := all.add(t, "n1")
 	output := text(4 << 20)
 	ran.keep(7, outflow.Stdout, output)
+	all.says(7, running)
 	slow := ran.dial(end.Hello{Job: 7, Kept: &end.Kept{To: 4 << 20}})
 	_, err := io.ReadFull(slow, make([]byte, 1))
 	require.NoError(t, err)

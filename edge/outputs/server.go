@@ -59,10 +59,12 @@ type Server struct {
 	stopping context.Context // ended by Close
 	stop     context.CancelFunc
 
-	mu     sync.Mutex
-	closed bool
-	open   map[*connection]bool
-	jobs   map[int64]*meeting // those with a process or a reader
+	mu        sync.Mutex
+	closed    bool
+	open      map[*connection]bool
+	jobs      map[int64]*meeting  // those with a process or a reader
+	forwarded map[net.Conn]string // connections of other nodes, with the names of these
+	keptAt    map[int64]string    // the node from which kept output of a job came last, of some jobs
 }
 
 // meeting is what is connected for one job.
@@ -88,7 +90,8 @@ func Listen(path string, owner ownership.Attributes, c Config) (*Server, error) 
 		return nil, err
 	}
 	s := &Server{listener: l, log: c.Log, kept: c.Kept, nodes: c.Nodes, slots: admission.NewSlots(connectionsMax),
-		far: admission.NewSlots(farMax), open: map[*connection]bool{}, jobs: map[int64]*meeting{}}
+		far: admission.NewSlots(farMax), open: map[*connection]bool{}, jobs: map[int64]*meeting{},
+		forwarded: map[net.Conn]string{}, keptAt: map[int64]string{}}
 	s.unasked = ratelog.New(c.Log, logrus.WarnLevel, "kept output may be on a node that cannot be asked", "count")
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -200,6 +203,8 @@ func (s *Server) serveHello(c *connection, slot *admission.Slot) error {
 		if err := c.mayWrite(); err != nil {
 			return err
 		}
+		c.client.Class = budget.Jobs
+		slot.Assign(c.client)
 	case h.Kept != nil:
 		slot.Move(budget.Sending)
 		if err := checkKept(h); err != nil {

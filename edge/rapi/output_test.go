@@ -23,6 +23,7 @@ import (
 
 	"lockstep/core/budget"
 	"lockstep/core/job"
+	"lockstep/core/opcode"
 	"lockstep/core/outflow"
 	"lockstep/core/ownership"
 	"lockstep/edge/outputs"
@@ -33,7 +34,11 @@ import (
 // keptOutput is what is kept of one job's streams.
 type keptOutput [2][]byte
 
-func (k *keptOutput) Open(_ int64, s outflow.Stream, from int64) (io.ReadCloser, error) {
+func (k *keptOutput) Find(int64) (opcode.Kept, error) {
+	return opcode.Kept{Parts: []opcode.KeptPart{{}}}, nil
+}
+
+func (k *keptOutput) Open(_ int64, _ opcode.Kept, s outflow.Stream, from int64) (io.ReadCloser, error) {
 	if k[s] == nil {
 		return nil, fs.ErrNotExist
 	}

@@ -8,7 +8,6 @@ package listeners
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -18,8 +17,6 @@ import (
 	"lockstep/actors/luxi"
 	"lockstep/actors/wconfd"
 	"lockstep/cmd/lockstepd/internal/settings"
-	"lockstep/core/job"
-	"lockstep/core/outflow"
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
 	"lockstep/edge/outputs"
@@ -148,17 +145,6 @@ func (d *Listeners) openOutputs(c settings.Config, group *int, env *kit.Env, nod
 	}
 	go func() { _ = d.outputs.Serve() }() // it ends with Close
 	return nil
-}
-
-// keptFiles is a data directory with kept output (outputs.Keeper).
-type keptFiles string
-
-func (dir keptFiles) Open(id int64, stream outflow.Stream, from int64) (io.ReadCloser, error) {
-	name := job.LogStdout
-	if stream == outflow.Stderr {
-		name = job.LogStderr
-	}
-	return persistence.OpenKept(string(dir), id, name, from)
 }
 
 // Outputs is the socket for output; nil: there is no queue.

@@ -4,9 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"lockstep/edge/peer"
 )
+
+// lostAfter is how long the master may hear nothing from a node until its readers of output count as gone. They connect again if they are
+// not.
+const lostAfter = 10 * time.Second
 
 // outputNodes are the nodes for readers of output (outputs.Nodes).
 type outputNodes struct{ node *node }
@@ -51,3 +56,9 @@ func (o *outputNodes) Dial(ctx context.Context, node string) (net.Conn, error) {
 	}
 	return nil, fmt.Errorf("the address of node %s is not known", node)
 }
+
+// NameOf is part of outputs.Nodes.
+func (o *outputNodes) NameOf(c net.Conn) string { return peer.PeerName(c) }
+
+// Lost is part of outputs.Nodes.
+func (o *outputNodes) Lost(node string) bool { return o.node.raft.SilentFor(node) > lostAfter }

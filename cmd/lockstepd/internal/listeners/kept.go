@@ -1,0 +1,65 @@
+package listeners
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/opcode"
+	"lockstep/core/outflow"
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// keptFiles is a data directory with jobs and their kept output (outputs.Keeper).
+type keptFiles string
+
+// Find is part of outputs.Keeper. A job moves from the queue to the archive.
+func (dir keptFiles) Find(id int64) (opcode.Kept, error) {
+	content, err := dir.read(paths.JobPath(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		content, err = dir.read(paths.ArchivePath(id))
+	}
+	if err != nil {
+		return opcode.Kept{}, err
+	}
+	j, err := job.Decode(content)
+	if err != nil {
+		return opcode.Kept{}, err
+	}
+	return opcode.KeptOf(j, dir.byDefault()), nil
+}
+
+func (dir keptFiles) read(path string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(string(dir), path))
+}
+
+// byDefault is the setting keep_output; false if it cannot be read, which the daemon says elsewhere.
+func (dir keptFiles) byDefault() bool {
+	content, err := dir.read(paths.SettingsPath)
+	if err != nil {
+		return false
+	}
+	settings, err := config.DecodeSettings(content)
+	return err == nil && settings.KeepOutput
+}
+
+// Open is part of outputs.Keeper.
+func (dir keptFiles) Open(id int64, kept opcode.Kept, stream outflow.Stream, from int64) (io.ReadCloser, error) {
+	name := job.LogStdout
+	if stream == outflow.Stderr {
+		name = job.LogStderr
+	}
+	files := make([]persistence.KeptFile, len(kept.Parts))
+	for i, p := range kept.Parts {
+		files[i] = persistence.KeptFile{Since: p.Since, Bytes: p.Of(name)}
+		if !p.Vouched {
+			files[i].Bytes = persistence.Growing
+		}
+	}
+	return persistence.OpenKept(string(dir), id, name, files, from)
+}
