@@ -40,8 +40,29 @@ func (c *cluster) follow(leader, added *recorder, number uint64, name string) {
 	leader.log.Change(number, replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
 	c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChangeResult](leader); return ok && m.Number == number })
 	c.Until("it has a snapshot", func() bool { _, ok := lastOf[*messages.LogSnapshotReceived](added); return ok })
-	leader.log.Propose(number, []byte(name))
-	c.Until("it has the log", func() bool { return added.has(name) })
+	c.proposeUntil([]*recorder{leader, added}, number, name, func() bool { return added.has(name) })
+}
+
+// proposeUntil proposes an entry at the node that leads, and again after a refusal: a busy machine delays messages, and the nodes elect
+// another leader.
+func (c *cluster) proposeUntil(nodes []*recorder, number uint64, entry string, done func() bool) {
+	c.Helper()
+	var at *recorder
+	c.Until("it has the log", func() bool {
+		if at != nil {
+			if r, refused := lastOf[*messages.LogRefused](at); !refused || r.Number != number {
+				return done()
+			}
+			at, number = nil, number+1000
+		}
+		for _, w := range nodes {
+			if at == nil && w.log.Leads() {
+				at = w
+				at.log.Propose(number, []byte(entry))
+			}
+		}
+		return done()
+	})
 }
 
 // isUrgent makes entries urgent that begin with u.
