@@ -193,3 +193,54 @@ func TestClusterAFollowedJobWhoseNodeDies(t *testing.T) {
 	require.Contains(t, stderr.String(), "output may be missing")
 	t.Log(stderr.String())
 }
+
+// The node of a follower loses its network, and no connection ends, as with a power loss. The command goes on without the follower long
+// before TCP gives the connection up. An election ends what runs, so what fails beside one is done again.
+func TestClusterAFollowerWhoseNodeIsCutOff(t *testing.T) {
+	t.Parallel()
+	c, network := newSplitCluster(t, 3)
+	try := func() error {
+		master := c.master()
+		standby := c.others(master)[0]
+		u := c.user(indexOf(c, master))
+		defer u.close()
+		var ids []int64
+		command := op{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"seq", "3000000"}}
+		u.must("LockstepSubmitJobs", &ids, []any{map[string]any{"followed": true, "ops": []op{command}}})
+		socket := persistence.SocketPath(standby.path("run"), persistence.OutputSocket)
+		conn, err := end.Dial(t.Context(), socket, end.Hello{Job: ids[0], Follows: true})
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+		if _, _, err = end.NewReader(conn, outflow.Position{}).Next(); err != nil {
+			return err
+		}
+		cut := time.Now()
+		network.disconnect(indexOf(c, standby))
+		standby.up = false // queries must not use it
+		defer func() {
+			network.reconnect(indexOf(c, standby))
+			standby.up = true
+		}()
+		status := ""
+		eventuallyWithin(t, 5*patience, "the command goes on", func() error {
+			if status = u.status(ids[0]); status != "success" && status != "error" {
+				return fmt.Errorf("it is %q", status)
+			}
+			return nil
+		})
+		if status == "error" {
+			return errors.New("the job has failed")
+		}
+		t.Logf("the job ended %s after the cut", time.Since(cut))
+		return nil
+	}
+	eventuallyWithin(t, 4*patience, "the command ends", func() error {
+		before := c.elections()
+		err := try()
+		if err != nil && c.elections() == before {
+			require.NoError(t, err, "without an election")
+		}
+		return err
+	})
+}
