@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"lockstep/cmd/internal/doctree"
-	"lockstep/cmd/internal/term"
 	"lockstep/core/opcode"
+	"lockstep/core/words"
 )
 
 // definitionReader reads definitions and records the line of each field.
@@ -113,7 +113,7 @@ func (r *fieldReader) definition(n doctree.Node) {
 		"keep_output": r.flag(&d.KeepOutput),
 		"timeout": func(n doctree.Node, field string) {
 			r.text(&d.Timeout)(n, field)
-			if took, err := term.ParseDuration(d.Timeout); err == nil {
+			if took, err := words.ParseDuration(d.Timeout); err == nil {
 				d.Timeout = strconv.FormatFloat(took.Seconds(), 'f', -1, 64)
 			}
 		},

@@ -13,6 +13,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/core/config/history"
+	"lockstep/core/words"
 )
 
 // limitDefault is the number of changes that config history shows.
@@ -61,7 +62,7 @@ Exit code: 0.
 		},
 	}
 	flags := command.Flags()
-	flags.Var(term.DurationFlag{Value: &opts.since}, "since", "only changes of the last `DURATION`: "+term.DurationHelp)
+	flags.Var(term.DurationFlag{Value: &opts.since}, "since", "only changes of the last `DURATION`: "+words.DurationHelp)
 	flags.StringVar(&opts.object, "object", "", "only changes of the object with this `NAME` or uuid, or of a kind, like nodes")
 	flags.IntVar(&opts.limit, "limit", limitDefault, "at most `N` changes; 0 means all")
 	flags.BoolVar(&opts.unlocked, "unlocked", false, "only changes of objects whose lock the client did not have")

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -17,6 +15,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/core/words"
 )
 
 func newGetCommand(globals *cli.Globals) *cobra.Command {
@@ -95,7 +94,7 @@ func runGet(ctx context.Context, globals *cli.Globals, keys []string) error {
 	case globals.JSON:
 		return cli.PrintJSON(globals.Streams.Out, shown)
 	case len(keys) == 1:
-		fmt.Fprintln(globals.Streams.Out, settingText(keys[0], shown[keys[0]]))
+		fmt.Fprintln(globals.Streams.Out, term.Visible(words.FormatSetting(keys[0], shown[keys[0]])))
 	default:
 		fmt.Fprintln(globals.Streams.Out, settingTable(shown, globals.Streams.Width))
 	}
@@ -105,39 +104,9 @@ func runGet(ctx context.Context, globals *cli.Globals, keys []string) error {
 func settingTable(shown settings, width int) string {
 	rows := make([]table.Row, 0, len(shown))
 	for _, key := range shown.keys() {
-		rows = append(rows, table.Row{term.Visible(key), settingText(key, shown[key]), term.OrDash(settingInfoOf(key).text)})
+		rows = append(rows, table.Row{term.Visible(key), term.Visible(words.FormatSetting(key, shown[key])), term.OrDash(words.SettingOf(key).Text)})
 	}
 	return term.TextTable(table.Row{"Setting", "Value", "Meaning"}, rows, []int{1, 2}, width)
-}
-
-// settingText is a value in the form that set accepts, with units.
-func settingText(key string, value json.RawMessage) string {
-	var seconds float64
-	if settingInfoOf(key).duration && jsonType(value) == "a number" && json.Unmarshal(value, &seconds) == nil {
-		return term.FormatDuration(time.Duration(seconds * float64(time.Second)).Round(time.Millisecond))
-	}
-	var size int64
-	if settingInfoOf(key).size && json.Unmarshal(value, &size) == nil {
-		return sizeText(size)
-	}
-	decoded, err := cli.DecodeAny(value)
-	if err != nil {
-		return term.Visible(string(value))
-	}
-	return cli.PlainText(decoded)
-}
-
-// sizeText is a number of bytes in the largest unit in which it is whole.
-func sizeText(size int64) string {
-	for _, unit := range []struct {
-		bytes int64
-		name  string
-	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
-		if size != 0 && size%unit.bytes == 0 {
-			return strconv.FormatInt(size/unit.bytes, 10) + unit.name
-		}
-	}
-	return strconv.FormatInt(size, 10)
 }
 
 func runSet(ctx context.Context, globals *cli.Globals, args []string) error {
@@ -157,8 +126,8 @@ func runSet(ctx context.Context, globals *cli.Globals, args []string) error {
 		if !known {
 			return before.errUnknown(pair.key)
 		}
-		if change[pair.key], err = settingValue(pair.key, pair.value, have); err != nil {
-			return err
+		if change[pair.key], err = words.ParseSetting(pair.key, pair.value, have); err != nil {
+			return cli.Usagef("%v", err)
 		}
 	}
 	after := settings{}
@@ -169,7 +138,8 @@ func runSet(ctx context.Context, globals *cli.Globals, args []string) error {
 		return cli.PrintJSON(globals.Streams.Out, after)
 	}
 	for _, pair := range pairs {
-		was, is := settingText(pair.key, before[pair.key]), settingText(pair.key, after[pair.key])
+		was := term.Visible(words.FormatSetting(pair.key, before[pair.key]))
+		is := term.Visible(words.FormatSetting(pair.key, after[pair.key]))
 		if was == is {
 			fmt.Fprintf(globals.Streams.Out, "%s: %s, as before\n", pair.key, is)
 		} else {

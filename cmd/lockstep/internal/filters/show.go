@@ -17,6 +17,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/core/job"
+	"lockstep/core/words"
 )
 
 func newListCommand(globals *cli.Globals) *cobra.Command {
@@ -178,19 +179,5 @@ func (r rule) action() string {
 	return cli.PlainText(value)
 }
 
-// conditions describes in words the jobs that the rule matches; "all" without conditions.
-func (r rule) conditions() string {
-	value, err := cli.DecodeAny(r.Predicates)
-	list, ok := value.([]any)
-	if err != nil || !ok {
-		return cli.RawText(r.Predicates)
-	}
-	if len(list) == 0 {
-		return "all"
-	}
-	var words []string
-	for _, predicate := range list {
-		words = append(words, predicateText(predicate, r.Watermark))
-	}
-	return strings.Join(words, "; ")
-}
+// conditions describes in words the jobs that the rule matches.
+func (r rule) conditions() string { return term.Visible(words.Conditions(r.Predicates, r.Watermark)) }

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"lockstep/cmd/internal/doctree"
-	"lockstep/cmd/internal/term"
 	"lockstep/core/answer"
 	"lockstep/core/opcode"
+	"lockstep/core/words"
 )
 
 // builtinParams are the parameters of an opcode of the built-in catalogue, nil if it has no such opcode.
@@ -120,7 +120,7 @@ func parameter(p answer.OpcodeParam, value doctree.Node, accepts func(string, js
 	if value.Kind != doctree.Scalar || !isText || !takesSeconds(p.Type) || accepts != nil && err == nil {
 		return value, err
 	}
-	duration, mistake := term.ParseDuration(text)
+	duration, mistake := words.ParseDuration(text)
 	switch {
 	case mistake == nil:
 		value.Scalar = json.Number(strconv.FormatFloat(duration.Seconds(), 'f', -1, 64))

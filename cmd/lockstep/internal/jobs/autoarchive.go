@@ -11,6 +11,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/words"
 )
 
 // The time limit of one call, in seconds. A progress bar advances after each call.
@@ -28,7 +29,7 @@ func NewAutoarchiveCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "autoarchive [--dry-run] AGE|all",
 		Short: "Move all jobs that ended long ago to the archive",
 		Long: `Move jobs that ended more than AGE ago to the archive, or with "all" every job that
-has ended. AGE is ` + term.DurationHelp + `.
+has ended. AGE is ` + words.DurationHelp + `.
 A number without a unit is refused. Jobs that have not ended stay.
 
 With --dry-run nothing is archived; the command prints the number of jobs that
@@ -139,7 +140,7 @@ func parseAge(text string) (int64, error) {
 	if text == "all" {
 		return ageAll, nil
 	}
-	age, err := term.ParseDuration(text)
+	age, err := words.ParseDuration(text)
 	if err != nil {
 		return 0, cli.Usagef("%v", err)
 	}

@@ -24,11 +24,10 @@ import (
 
 	"lockstep/cmd/internal/opcodefiles"
 	"lockstep/cmd/internal/roff"
-	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/command"
-	configcommand "lockstep/cmd/lockstep/internal/config"
 	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/core/config"
+	"lockstep/core/words"
 )
 
 func main() {
@@ -165,7 +164,7 @@ func settingsPage(day time.Time) (string, error) {
 			return "", err
 		}
 		name := fmt.Sprint(key)
-		text := configcommand.SettingText(name)
+		text := words.SettingOf(name).Text
 		if text == "" {
 			return "", fmt.Errorf("the setting %s has no text", name)
 		}
@@ -226,7 +225,7 @@ func jobsPage(day time.Time) string {
 		page.Item(field.Name, "", field.Text)
 	}
 	page.Section("DURATIONS")
-	page.Text("A duration is a number of seconds, or " + term.DurationHelp + "; also as a parameter of an opcode that is a number.")
+	page.Text("A duration is a number of seconds, or " + words.DurationHelp + "; also as a parameter of an opcode that is a number.")
 	page.Section("EXAMPLE")
 	page.Example(strings.TrimSpace(jobfile.Template))
 	page.Section("SEE ALSO")

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/cmd/lockstep/internal/opcodes"
 	"lockstep/core/answer"
+	"lockstep/core/words"
 )
 
 // opcodeName is the first argument of submit if it names an opcode and no file.
@@ -89,45 +89,45 @@ func checkDeclared(ctx context.Context, daemon client.Querier, file jobfile.Subm
 
 // parameterValue reads the value of a parameter by the daemon's text for its type (see core/opcode). The daemon checks
 // the value; here its form is decided: a string, a list, or JSON.
-func parameterValue(words, text string) (any, error) {
-	if rest, optional := strings.CutPrefix(words, "null or "); optional {
+func parameterValue(kind, text string) (any, error) {
+	if rest, optional := strings.CutPrefix(kind, "null or "); optional {
 		if text == "null" {
 			return nil, nil
 		}
-		words = rest
+		kind = rest
 	}
 	isJSON := json.Valid([]byte(text))
 	switch {
-	case strings.HasPrefix(words, "a list, each element "):
+	case strings.HasPrefix(kind, "a list, each element "):
 		if isJSON && strings.HasPrefix(text, "[") {
 			return json.RawMessage(text), nil
 		}
-		return commaList(strings.TrimPrefix(words, "a list, each element "), text)
-	case strings.HasPrefix(words, "a list of at least one string"):
+		return commaList(strings.TrimPrefix(kind, "a list, each element "), text)
+	case strings.HasPrefix(kind, "a list of at least one string"):
 		if isJSON && strings.HasPrefix(text, "[") {
 			return json.RawMessage(text), nil
 		}
 		return strings.Split(text, ","), nil
-	case strings.HasPrefix(words, "a number of seconds"):
-		duration, err := term.ParseDuration(text)
+	case strings.HasPrefix(kind, "a number of seconds"):
+		duration, err := words.ParseDuration(text)
 		return duration.Seconds(), err
-	case strings.HasPrefix(words, "a number") && !isJSON:
-		duration, err := term.ParseDuration(text)
+	case strings.HasPrefix(kind, "a number") && !isJSON:
+		duration, err := words.ParseDuration(text)
 		if err != nil {
-			return nil, fmt.Errorf("want %s, or a duration like 90s, not %s", words, strconv.Quote(text))
+			return nil, fmt.Errorf("want %s, or a duration like 90s, not %s", kind, strconv.Quote(text))
 		}
 		return duration.Seconds(), nil
-	case words == "true or false",
-		strings.HasPrefix(words, "an integer"),
-		strings.HasPrefix(words, "a number"),
-		strings.HasPrefix(words, "a job id"),
-		strings.HasPrefix(words, "an object"),
-		strings.HasPrefix(words, "a list"):
+	case kind == "true or false",
+		strings.HasPrefix(kind, "an integer"),
+		strings.HasPrefix(kind, "a number"),
+		strings.HasPrefix(kind, "a job id"),
+		strings.HasPrefix(kind, "an object"),
+		strings.HasPrefix(kind, "a list"):
 		if !isJSON {
-			return nil, fmt.Errorf("want %s, not %s", words, strconv.Quote(text))
+			return nil, fmt.Errorf("want %s, not %s", kind, strconv.Quote(text))
 		}
 		return json.RawMessage(text), nil
-	case words == "any value" && isJSON:
+	case kind == "any value" && isJSON:
 		return json.RawMessage(text), nil
 	}
 	return text, nil

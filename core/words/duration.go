@@ -1,4 +1,7 @@
-package term
+// Package words has the values that people read and type, in the form in which the command line and the console show and take them:
+// durations and sizes with units, settings, and the conditions of filter rules. It is pure. It does not make text safe for a terminal or a
+// page.
+package words
 
 import (
 	"fmt"
@@ -12,9 +15,12 @@ import (
 // DurationHelp names the forms that ParseDuration takes.
 const DurationHelp = "a number with a unit, s, m, h, d or w, like 90s, 1h30m or 7d"
 
-// durationUnits are the units of durations. A day is always 24 hours.
+// day is always 24 hours.
+const day = 24 * time.Hour
+
+// durationUnits are the units of durations.
 var durationUnits = map[string]time.Duration{
-	"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": Day, "w": 7 * Day,
+	"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": day, "w": 7 * day,
 }
 
 var (
@@ -22,7 +28,7 @@ var (
 	bareNumber   = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 )
 
-// ParseDuration reads a duration of the command line, at least 0. A number without a unit
+// ParseDuration reads a duration that somebody has typed, at least 0. A number without a unit
 // is refused: 7 could mean seconds or days.
 func ParseDuration(text string) (time.Duration, error) {
 	if bareNumber.MatchString(text) {
@@ -65,20 +71,3 @@ func FormatDuration(d time.Duration) string {
 	}
 	return text
 }
-
-// DurationFlag is a flag whose value ParseDuration reads.
-type DurationFlag struct{ Value *time.Duration }
-
-func (f DurationFlag) String() string {
-	if f.Value == nil || *f.Value == 0 {
-		return ""
-	}
-	return f.Value.String()
-}
-
-func (f DurationFlag) Set(text string) (err error) {
-	*f.Value, err = ParseDuration(text)
-	return err
-}
-
-func (f DurationFlag) Type() string { return "duration" }

@@ -1,20 +1,79 @@
-package filters
+package words
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"lockstep/cmd/internal/term"
-	"lockstep/cmd/lockstep/internal/cli"
+	"unicode/utf8"
 )
+
+// valueMax is the number of characters that are shown of one value.
+const valueMax = 200
+
+// Conditions says which jobs the predicates of a filter rule with this watermark are about; "all" without predicates. What is invalid is
+// shown as JSON.
+func Conditions(predicates json.RawMessage, watermark int64) string {
+	decoder := json.NewDecoder(bytes.NewReader(predicates))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return string(predicates)
+	}
+	list, ok := value.([]any)
+	switch {
+	case !ok:
+		return jsonText(value)
+	case len(list) == 0:
+		return "all"
+	}
+	texts := make([]string, len(list))
+	for i, predicate := range list {
+		texts[i] = predicateText(predicate, watermark)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// jsonText is a decoded value as JSON in one line.
+func jsonText(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(value) != nil {
+		return fmt.Sprint(value)
+	}
+	return shortened(strings.TrimSuffix(text.String(), "\n"))
+}
+
+// plainText is a text as it is, and any other value as JSON.
+func plainText(value any) string {
+	if text, is := value.(string); is {
+		return shortened(text)
+	}
+	return jsonText(value)
+}
+
+func shortened(text string) string {
+	if utf8.RuneCountInString(text) <= valueMax {
+		return text
+	}
+	return string([]rune(text)[:valueMax-1]) + "…"
+}
+
+// choiceOf joins words for a sentence: a, b or c.
+func choiceOf(texts []string) string {
+	last := len(texts) - 1
+	return strings.Join(texts[:last], ", ") + " or " + texts[last]
+}
 
 // predicateText shows one predicate of a filter rule, [name, expression], in words, or an invalid
 // one as JSON.
 func predicateText(predicate any, watermark int64) string {
 	pair, ok := predicate.([]any)
 	if !ok || len(pair) != 2 {
-		return cli.JSONText(predicate)
+		return jsonText(predicate)
 	}
 	reader := expressionReader{watermark: watermark}
 	switch pair[0] {
@@ -35,7 +94,7 @@ func predicateText(predicate any, watermark int64) string {
 	case "name":
 		return reader.text(pair[1], loosest)
 	}
-	return cli.JSONText(predicate)
+	return jsonText(predicate)
 }
 
 // The precedence of operators, from loosest to tightest.
@@ -58,7 +117,7 @@ func (r expressionReader) text(expression any, within int) string {
 	}
 	list, ok := expression.([]any)
 	if !ok || len(list) == 0 {
-		return cli.JSONText(expression)
+		return jsonText(expression)
 	}
 	operator, _ := list[0].(string)
 	switch {
@@ -71,13 +130,13 @@ func (r expressionReader) text(expression any, within int) string {
 	case operator == "?" && len(list) == 2:
 		return r.field(list[1])
 	case len(list) != 3:
-		return cli.JSONText(expression)
+		return jsonText(expression)
 	}
 	words := map[string]string{"=": "is", "==": "is", "!=": "is not", "=~": "matches", "=[]": "contains",
 		"<": "<", ">": ">", "<=": "<=", ">=": ">="}
 	word, known := words[operator]
 	if !known {
-		return cli.JSONText(expression)
+		return jsonText(expression)
 	}
 	return r.field(list[1]) + " " + word + " " + r.value(list[1], list[2])
 }
@@ -120,18 +179,18 @@ func (r expressionReader) choice(parts []any, tightness int) (string, bool) {
 		field = leaf[1]
 		values = append(values, r.value(field, leaf[2]))
 	}
-	return r.field(field) + " is " + term.Enumerate(values, "or"), true
+	return r.field(field) + " is " + choiceOf(values), true
 }
 
 func (r expressionReader) field(field any) string {
 	name, ok := field.(string)
 	if !ok {
-		return cli.JSONText(field)
+		return jsonText(field)
 	}
 	if word, ok := r.fields[name]; ok {
 		return word
 	}
-	return term.Visible(name)
+	return name
 }
 
 func (r expressionReader) value(field, value any) string {
@@ -139,7 +198,7 @@ func (r expressionReader) value(field, value any) string {
 		return strconv.FormatInt(r.watermark, 10)
 	}
 	if field == "OP_ID" {
-		return cli.PlainText(value)
+		return plainText(value)
 	}
-	return cli.JSONText(value)
+	return jsonText(value)
 }

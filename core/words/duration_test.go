@@ -1,4 +1,4 @@
-package term
+package words
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 func TestFormatDuration(t *testing.T) {
 	for text, d := range map[string]time.Duration{
-		"0s": 0, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "500ms": time.Second / 2, "30d": 30 * Day, "1d2h3m4s5ms": Day + 2*time.Hour + 3*time.Minute + 4005*time.Millisecond,
+		"0s": 0, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "500ms": time.Second / 2, "30d": 30 * day, "1d2h3m4s5ms": day + 2*time.Hour + 3*time.Minute + 4005*time.Millisecond,
 	} {
 		require.Equal(t, text, FormatDuration(d))
 		read, err := ParseDuration(text)
@@ -22,7 +22,7 @@ func TestFormatDuration(t *testing.T) {
 func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0s": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute,
-		"7d": 7 * Day, "2w": 14 * Day, "250ms": 250 * time.Millisecond, "1d12h": 36 * time.Hour,
+		"7d": 7 * day, "2w": 14 * day, "250ms": 250 * time.Millisecond, "1d12h": 36 * time.Hour,
 	} {
 		got, err := ParseDuration(text)
 		require.NoError(t, err, text)
