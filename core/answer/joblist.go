@@ -18,6 +18,9 @@ type JobSelection struct {
 	Users    []string `json:"users,omitempty"`    // names or numbers of submitters
 	Opcodes  []string `json:"opcodes,omitempty"`  // OP_IDs of any opcode of the job, "OP_" may be omitted
 	Reasons  []string `json:"reasons,omitempty"`  // parts of a client's text in the reason trail
+	// Searches are texts: one of them is part of the job's name, or of what one of its opcodes does, as Work says it. Upper and lower
+	// case are the same.
+	Searches []string `json:"searches,omitempty"`
 	// SinceUS is a time in microseconds since 1970: the job was submitted, was started or has ended at that time or
 	// later. 0: no limit.
 	SinceUS int64 `json:"since_us,omitempty"`

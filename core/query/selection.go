@@ -16,24 +16,26 @@ import (
 // Selection decides for a list of jobs which jobs are in it and in which order.
 type Selection struct {
 	answer.JobSelection
-	ids map[int64]bool
+	ids      map[int64]bool
+	searches []string // of Searches, in lower case
 	// tests is the number of comparisons of one job, and bytes is the length of all patterns and texts.
 	tests, bytes int
 }
 
 // Bounds of a selection.
 const (
-	selectionMax = 1000 // names, statuses, users, opcodes and reasons
-	searchesMax  = 20   // of these, patterns with '*' or '?', and texts that are searched in reasons
+	selectionMax = 1000 // names, statuses, users, opcodes, reasons and searches
+	searchesMax  = 20   // of these, patterns with '*' or '?', and texts that are searched
 	searchMax    = 100  // bytes of such a pattern or text
 )
 
 // NewSelection checks a selection. Its errors are for the client.
 func NewSelection(s answer.JobSelection) (*Selection, error) {
-	if len(s.Names)+len(s.Statuses)+len(s.Users)+len(s.Opcodes)+len(s.Reasons) > selectionMax {
-		return nil, fmt.Errorf("a selection has at most %d names, statuses, users, opcodes and reasons", selectionMax)
+	tests := len(s.Names) + len(s.Statuses) + len(s.Users) + len(s.Opcodes) + len(s.Reasons) + len(s.Searches)
+	if tests > selectionMax {
+		return nil, fmt.Errorf("a selection has at most %d names, statuses, users, opcodes, reasons and searches", selectionMax)
 	}
-	searches := slices.Clone(s.Reasons)
+	searches := slices.Concat(s.Reasons, s.Searches)
 	for _, pattern := range slices.Concat(s.Names, s.Opcodes) {
 		if isGlob(pattern) {
 			searches = append(searches, pattern)
@@ -43,12 +45,12 @@ func NewSelection(s answer.JobSelection) (*Selection, error) {
 		}
 	}
 	if len(searches) > searchesMax {
-		return nil, fmt.Errorf("a selection has at most %d patterns with '*' or '?' and texts of reasons, found %d: ask several times",
+		return nil, fmt.Errorf("a selection has at most %d patterns with '*' or '?' and searched texts, found %d: ask several times",
 			searchesMax, len(searches))
 	}
 	for _, search := range searches {
 		if len(search) > searchMax {
-			return nil, fmt.Errorf("a pattern with '*' or '?', and a text of a reason, has at most %d bytes, found %d", searchMax, len(search))
+			return nil, fmt.Errorf("a pattern with '*' or '?', and a searched text, has at most %d bytes, found %d", searchMax, len(search))
 		}
 	}
 	for _, status := range s.Statuses {
@@ -59,7 +61,10 @@ func NewSelection(s answer.JobSelection) (*Selection, error) {
 	if s.Limit < 0 || s.MaxUnfinished < 0 || s.MaxEnded < 0 {
 		return nil, fmt.Errorf("a limit is negative")
 	}
-	selection := &Selection{JobSelection: s, tests: len(s.Names) + len(s.Statuses) + len(s.Users) + len(s.Opcodes) + len(s.Reasons)}
+	selection := &Selection{JobSelection: s, tests: tests}
+	for _, search := range s.Searches {
+		selection.searches = append(selection.searches, strings.ToLower(search))
+	}
 	for _, search := range searches {
 		selection.bytes += len(search)
 	}
@@ -80,7 +85,8 @@ func (s *Selection) Matches(info *messages.JobInfo) bool {
 		(len(s.Names) == 0 || info.Name != "" && slices.ContainsFunc(s.Names, func(p string) bool { return like(p, info.Name) })) &&
 		(len(s.Users) == 0 || slices.ContainsFunc(s.Users, func(user string) bool { return isUser(info.User, user) })) &&
 		(len(s.Opcodes) == 0 || slices.ContainsFunc(info.Summary, s.matchesOpcode)) &&
-		(len(s.Reasons) == 0 || slices.ContainsFunc(info.Reasons, s.matchesReason))
+		(len(s.Reasons) == 0 || slices.ContainsFunc(info.Reasons, s.matchesReason)) &&
+		(len(s.searches) == 0 || s.isFound(info.Name) || slices.ContainsFunc(info.Summary, s.isFoundInSummary))
 }
 
 // Work is about the cost of Matches, in steps of about 20 ns.
@@ -89,7 +95,7 @@ func (s *Selection) Work(info *messages.JobInfo) int {
 	work := 5 + s.tests
 	if s.bytes > 0 {
 		text := len(info.Name)
-		if len(s.Opcodes) > 0 {
+		if len(s.Opcodes)+len(s.searches) > 0 {
 			for _, summary := range info.Summary {
 				text += len(summary)
 			}
@@ -132,6 +138,14 @@ func (s *Selection) matchesOpcode(summary string) bool {
 func (s *Selection) matchesReason(text string) bool {
 	return slices.ContainsFunc(s.Reasons, func(part string) bool { return strings.Contains(text, part) })
 }
+
+// isFound reports whether a text has one of the searched texts.
+func (s *Selection) isFound(text string) bool {
+	lower := strings.ToLower(text)
+	return slices.ContainsFunc(s.searches, func(part string) bool { return strings.Contains(lower, part) })
+}
+
+func (s *Selection) isFoundInSummary(summary string) bool { return s.isFound(answer.Typed(summary)) }
 
 // ArchiveNeed is the number of archived jobs after which no further one is needed, if they are examined from the highest
 // id downwards; 0: all are needed.

@@ -30,6 +30,8 @@ func TestASelection(t *testing.T) {
 		`{"users": ["alice"]}`: true, `{"users": ["1000"]}`: true, `{"users": ["uid=1000"]}`: false, `{"users": [""]}`: false,
 		`{"opcodes": ["OP_TEST_DELAY"]}`: true, `{"opcodes": ["TEST_*"]}`: true, `{"opcodes": ["OP_TEST"]}`: false,
 		`{"reasons": ["disk 3"]}`: true, `{"reasons": ["disk 4"]}`: false,
+		`{"searches": ["MAKE"]}`: true, `{"searches": ["ghtly-"]}`: true, `{"searches": ["delay(1"]}`: true, `{"searches": ["rsync", "make"]}`: true,
+		`{"searches": ["run_command"]}`: false, `{"searches": ["make)"]}`: false, `{"searches": ["make"], "names": ["weekly"]}`: false,
 		`{"statuses": ["error", "success"]}`: true, `{"statuses": ["running"]}`: false,
 		`{"since_us": 30}`: true, `{"since_us": 31}`: false,
 		`{"names": ["night*"], "statuses": ["running"]}`: false,
@@ -51,6 +53,7 @@ func TestWhatIsNoSelection(t *testing.T) {
 		{Names: []string{"[a"}}, {Names: []string{`\`}}, {Opcodes: []string{"a/b"}}, {Statuses: []string{"done"}}, {Limit: -1}, {MaxEnded: -1},
 		{Users: make([]string, 1001)}, {Names: slices.Repeat([]string{"a*"}, 21)}, {Opcodes: []string{strings.Repeat("?", 101)}},
 		{Names: slices.Repeat([]string{"a*"}, 11), Reasons: slices.Repeat([]string{"x"}, 10)}, {Reasons: []string{strings.Repeat("x", 101)}},
+		{Searches: []string{strings.Repeat("x", 101)}}, {Searches: slices.Repeat([]string{"x"}, 21)},
 	} {
 		_, err := NewSelection(s)
 		require.Error(t, err)

@@ -170,7 +170,7 @@ func (v *timelineView) draw(jobs, pending []answer.ListedJob, from, now time.Tim
 		if b.W > 60 {
 			name := j.Name
 			if name == "" {
-				name = work(j.Summary)
+				name = answer.Work(j.Summary)
 			}
 			b.Label = shorten(strconv.FormatInt(j.ID, 10)+" "+name, b.W/7)
 		}
@@ -253,7 +253,7 @@ func (x *Console) graph(q *request) error {
 			SubY:    y + 36,
 			Job:     j,
 			Label:   shorten(label, 20),
-			Sub:     shorten(j.Status+" · "+work(j.Summary), 22),
+			Sub:     shorten(j.Status+" · "+answer.Work(j.Summary), 22),
 			Current: j.ID == id,
 		})
 		v.Width, v.Height = max(v.Width, x+nodeWidth+8), max(v.Height, y+nodeHeight+8)

@@ -23,7 +23,7 @@ func (x *Console) functions() template.FuncMap {
 		"span":     span,
 		"status":   status,
 		"sentence": capital,
-		"work":     work,
+		"work":     answer.Work,
 		"short":    shorten,
 		"percent":  func(part, whole int) int { return part * 100 / max(whole, 1) },
 		"add":      func(a, b int) int { return a + b },
@@ -106,9 +106,6 @@ func status(name string) template.HTML {
 	}
 	return template.HTML(`<span class="s s-` + name + `">` + name + `</span>`) //nolint:gosec // one of the names above
 }
-
-// work says what a job does, from the summaries of its opcodes: the first one, see answer.Work.
-func work(summaries []string) string { return answer.Work(summaries, 1) }
 
 func shorten(text string, limit int) string {
 	runes := []rune(text)

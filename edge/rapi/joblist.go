@@ -20,6 +20,7 @@ const (
 	argumentUser     = "user"
 	argumentOpcode   = "opcode"
 	argumentReason   = "reason"
+	argumentSearch   = "search"
 	argumentSince    = "since"
 	argumentArchived = "archived"
 	argumentLimit    = "limit"
@@ -34,8 +35,8 @@ const (
 	orderOldest = "oldest"
 )
 
-// JobsQuery reads the query arguments of a list of jobs. Each of status, name, user, opcode and reason may be repeated
-// or have several values with commas; a job is selected if it matches one value of each. Its error is a *Failure.
+// JobsQuery reads the query arguments of a list of jobs. Each of status, name, user, opcode, reason and search may be
+// repeated, and all but reason and search may have several values with commas; a job is selected if it matches one value of each. Its error is a *Failure.
 func JobsQuery(values url.Values) (answer.JobPageRequest, error) {
 	var r answer.JobPageRequest
 	for name, into := range map[string]*[]string{argumentStatus: &r.Statuses, argumentName: &r.Names, argumentUser: &r.Users,
@@ -51,6 +52,11 @@ func JobsQuery(values url.Values) (answer.JobPageRequest, error) {
 	for _, text := range values[argumentReason] {
 		if text != "" {
 			r.Reasons = append(r.Reasons, text)
+		}
+	}
+	for _, text := range values[argumentSearch] {
+		if text = strings.TrimSpace(text); text != "" {
+			r.Searches = append(r.Searches, text)
 		}
 	}
 	var err error

@@ -41,8 +41,8 @@ func ParseIDs(args []string) ([]int64, error) {
 	return ids, nil
 }
 
-// Work says what a job does, from the summaries of its opcodes: the first three, see answer.Work.
-func Work(summaries []string) string { return term.Visible(answer.Work(summaries, 3)) }
+// Work is answer.Work for a terminal.
+func Work(summaries []string) string { return term.Visible(answer.Work(summaries)) }
 
 // StatusText is a status in its colour.
 func StatusText(p term.Palette, status string) string {
