@@ -56,7 +56,7 @@ type Config struct {
 	Queue  *rapi.Pool
 	Output rapi.OpenOutput // nil: the log of a job is all of its output
 	Logins *login.Logins
-	// AllowCommands permits opcodes that run arbitrary commands.
+	// AllowCommands permits opcodes that run arbitrary commands to logins with a password.
 	AllowCommands bool
 	Version       string // of the daemon, for people
 	Port          int    // of the listener: the name of the cookie has it, because cookies do not tell ports apart
@@ -272,6 +272,12 @@ type request struct {
 	about   logrus.Fields // what a change is about, for the log
 	done    bool          // the change was made
 }
+
+// mayCommand reports whether the login permits opcodes that run arbitrary commands.
+func (q *request) mayCommand() bool { return q.user.Socket || q.console.config.AllowCommands }
+
+// noCommands is why a login by a password does not permit commands.
+const noCommands = "A login with a password may not submit commands: lockstepd --rapi-allow-commands permits it, and so does the link of “lockstep open”."
 
 // pageError is an error with a code and a sentence for people.
 type pageError struct {

@@ -129,7 +129,7 @@ func (x *Console) job(q *request) error {
 	v.Ops = opViews(j, v.Row.Summary)
 	v.Bar = barOf(j, time.Now())
 	v.Reasons = reasonsOf(j.ops)
-	v.NoRerun = rerunProblem(j, x.config.AllowCommands)
+	v.NoRerun = rerunProblem(j, q.mayCommand())
 	if q.Header.Get(liveHeader) == "" { // the script follows the log by itself
 		entries, _, err := rapi.LogEntries(q.Context(), x.queue, id)
 		if err != nil {
@@ -297,7 +297,7 @@ func rerunProblem(j storedJob, allowCommands bool) (problem string) {
 	for _, op := range j.ops {
 		var name string
 		if json.Unmarshal(op["OP_ID"], &name) == nil && name == "OP_RUN_COMMAND" && !allowCommands {
-			problem = "The console may not submit commands: lockstepd --rapi-allow-commands permits it."
+			problem = noCommands
 		}
 		for _, value := range op {
 			if strings.Contains(string(value), opcode.Redacted) || strings.Contains(string(value), `\u003credacted\u003e`) {
@@ -315,7 +315,7 @@ func (x *Console) rerun(q *request, id int64) (int64, error) {
 	if err != nil {
 		return id, err
 	}
-	if problem := rerunProblem(j, x.config.AllowCommands); problem != "" {
+	if problem := rerunProblem(j, q.mayCommand()); problem != "" {
 		return id, &pageError{http.StatusForbidden, problem}
 	}
 	list, err := ask[answer.JobList](q, rapi.Page, "LockstepListJobs", answer.JobSelection{IDs: []int64{id}})

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,8 +22,9 @@ type opcodesView struct {
 	Search                     string
 }
 
-// runnable are the built-in opcodes that a job process of lockstep runs and that are worth a form.
-var runnable = map[string]bool{"OP_RUN_COMMAND": true, "OP_TEST_DELAY": true, "OP_CLUSTER_SET_PARAMS": true, "OP_CLUSTER_REDIST_CONF": true}
+// runnable are the built-in opcodes that a job process of lockstep runs and that are worth a form, and what they do.
+var runnable = map[string]string{"OP_RUN_COMMAND": "Run a command.", "OP_TEST_DELAY": "Wait for a time, as a test.",
+	"OP_CLUSTER_SET_PARAMS": "Change parameters of the queue.", "OP_CLUSTER_REDIST_CONF": "Write the configuration to all nodes again."}
 
 func (x *Console) opcodes(q *request) error {
 	all, err := askAged[[]answer.Opcode](q, opcodesFresh, rapi.Short, "LockstepOpcodes")
@@ -35,12 +37,16 @@ func (x *Console) opcodes(q *request) error {
 		case v.Search != "" && !strings.Contains(strings.ToLower(op.Name+" "+op.Doc), strings.ToLower(v.Search)):
 		case op.Defined:
 			v.Declared = append(v.Declared, op)
-		case runnable[op.Name]:
+		case runnable[op.Name] != "":
+			op.Doc = cmp.Or(op.Doc, runnable[op.Name])
 			v.Runnable = append(v.Runnable, op)
 		default:
 			v.Others = append(v.Others, op)
 		}
 	}
+	slices.SortStableFunc(v.Runnable, func(a, b answer.Opcode) int { // what most people want comes first
+		return cmp.Compare(slices.Index([]string{"OP_RUN_COMMAND"}, b.Name), slices.Index([]string{"OP_RUN_COMMAND"}, a.Name))
+	})
 	return q.show("opcodes", "Opcodes", "opcodes", "", v)
 }
 
@@ -95,8 +101,8 @@ func (x *Console) opcodeForm(q *request, op answer.Opcode) opcodeView {
 		v.Disabled = "Your user has the option read only; submissions need the option write."
 	case !op.Runs:
 		v.Disabled = "This daemon cannot execute the opcode: its jobs would fail."
-	case op.Name == "OP_RUN_COMMAND" && !x.config.AllowCommands:
-		v.Disabled = "The console may not submit commands: lockstepd --rapi-allow-commands permits it."
+	case op.Name == "OP_RUN_COMMAND" && !q.mayCommand():
+		v.Disabled = noCommands
 	}
 	for _, p := range op.Params {
 		if p.Name == "reason" || p.Name == "debug_level" {

@@ -38,6 +38,8 @@ type user struct {
 	Who         string // as in reason trails: "user=deploy"
 	Name        string // for people
 	Read, Write bool
+	// Socket: the login is by a link, which a client of the daemon's socket has asked for, and permits what the socket permits.
+	Socket bool
 }
 
 var errNoSession = errors.New("no session")
@@ -111,7 +113,7 @@ func (s *sessionCache) hasAccount(text string) bool {
 // login, has none, and the result is false.
 func (s *sessionCache) permissions(found answer.Session, id []byte) (user, bool) {
 	if found.Name == "" { // by a link
-		return user{Who: found.User, Name: found.User, Read: true, Write: true}, s.hasAccount(found.User)
+		return user{Who: found.User, Name: shortUser(found.User), Read: true, Write: true, Socket: true}, s.hasAccount(found.User)
 	}
 	u, known := s.logins.Find(found.Name)
 	if !known || u.Proof(id) != found.Proof {
