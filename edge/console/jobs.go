@@ -1,14 +1,19 @@
 package console
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"lockstep/core/answer"
 	"lockstep/edge/rapi"
 )
+
+// jobsOfPage is the number of jobs of a page of the list.
+const jobsOfPage = 500
 
 // jobsView is the data of the list of jobs.
 type jobsView struct {
@@ -21,6 +26,9 @@ type jobsView struct {
 	Examined int
 	Partial  bool // the page ended because of the bound of one scan
 	Filtered bool
+	Detailed bool // the filter has more than a status and a search
+	Columns  []column
+	Sorted   string // name of the column by which the rows of this page are sorted; empty: by id
 }
 
 // tab is a selection by status.
@@ -35,16 +43,17 @@ type tab struct {
 
 // filterForm are the fields of the filter.
 type filterForm struct {
-	Status, Name, User, Opcode, Reason, Since, Order string
-	Archived                                         bool
+	Status, Search, Name, User, Opcode, Reason, Since, Order, Sort string
+	Archived                                                       bool
 }
 
 // jobRow is one row of the list.
 type jobRow struct {
 	answer.ListedJob
-	Why  string
+	Why  string // why it waits, or its result
 	Who  string
-	Live bool // it has not ended
+	Live bool          // it has not ended
+	Took time.Duration // how long it waits, runs or ran
 }
 
 func (x *Console) jobs(q *request) error {
@@ -52,6 +61,9 @@ func (x *Console) jobs(q *request) error {
 	wanted, err := rapi.JobsQuery(values)
 	if err != nil {
 		return err
+	}
+	if wanted.Limit == 0 {
+		wanted.Limit = jobsOfPage
 	}
 	page, err := ask[answer.JobPage](q, rapi.Page, "LockstepPageJobs", wanted)
 	if err != nil {
@@ -63,12 +75,14 @@ func (x *Console) jobs(q *request) error {
 	}
 	v := jobsView{Examined: page.Examined, Filter: filterForm{
 		Status:   values.Get("status"),
+		Search:   values.Get("search"),
 		Name:     values.Get("name"),
 		User:     values.Get("user"),
 		Opcode:   values.Get("opcode"),
 		Reason:   values.Get("reason"),
 		Since:    values.Get("since"),
 		Order:    values.Get("order"),
+		Sort:     values.Get("sort"),
 		Archived: wanted.Archived,
 	}}
 	if v.Rows, err = x.rows(q, page.Jobs); err != nil {
@@ -76,7 +90,9 @@ func (x *Console) jobs(q *request) error {
 	}
 	filter := filterOf(values)
 	v.Query = filter.Encode()
-	v.Filtered = len(filter) > 0
+	v.Filtered, v.Detailed = selects(filter), selects(filter, "status", "search")
+	v.Columns, v.Sorted = columns(filter, wanted.OldestFirst)
+	sortRows(v.Rows, filter.Get("sort"))
 	if page.Cursor != 0 {
 		next := filterOf(values)
 		next.Set("cursor", strconv.FormatInt(page.Cursor, 10))
@@ -97,7 +113,7 @@ func (x *Console) jobs(q *request) error {
 // filterOf are the arguments of a list that select jobs, without those that are empty.
 func filterOf(values url.Values) url.Values {
 	kept := url.Values{}
-	for _, name := range []string{"status", "name", "user", "opcode", "reason", "since", "archived", "order", "limit"} {
+	for _, name := range []string{"status", "search", "name", "user", "opcode", "reason", "since", "archived", "order", "limit", "sort"} {
 		for _, value := range values[name] {
 			if value != "" {
 				kept.Add(name, value)
@@ -107,6 +123,35 @@ func filterOf(values url.Values) url.Values {
 	return kept
 }
 
+// selects reports whether a filter leaves jobs out, apart from these of its arguments.
+func selects(filter url.Values, besides ...string) bool {
+	for name := range filter {
+		if !slices.Contains([]string{"order", "limit", "sort", "archived"}, name) && !slices.Contains(besides, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// without is a filter without one of its arguments.
+func without(filter url.Values, name string) url.Values {
+	other := maps.Clone(filter)
+	other.Del(name)
+	return other
+}
+
+// with is a filter with another value of one of its arguments, as the path of its page.
+func with(filter url.Values, name, value string) string {
+	other := without(filter, name)
+	if value != "" {
+		other.Set(name, value)
+	}
+	if len(other) == 0 {
+		return "/ui/jobs"
+	}
+	return "/ui/jobs?" + other.Encode()
+}
+
 // tabs select by status, with the other parts of the filter. They show the number of jobs only without another filter.
 func tabs(filter url.Values, status answer.QueueStatus) []tab {
 	var all []tab
@@ -114,21 +159,9 @@ func tabs(filter url.Values, status answer.QueueStatus) []tab {
 	for _, n := range status.Jobs {
 		total += n
 	}
-	counted := len(filter) == 0 || len(filter) == 1 && filter.Has("status")
+	counted := !selects(filter, "status") && !filter.Has("archived")
 	add := func(name, label string, count int64) {
-		other := url.Values{}
-		for key, value := range filter {
-			other[key] = value
-		}
-		other.Del("status")
-		if name != "" {
-			other.Set("status", name)
-		}
-		path := "/ui/jobs"
-		if len(other) > 0 {
-			path += "?" + other.Encode()
-		}
-		all = append(all, tab{name, label, path, count, filter.Get("status") == name, counted})
+		all = append(all, tab{name, label, with(filter, "status", name), count, filter.Get("status") == name, counted})
 	}
 	add("", "all", total)
 	for _, name := range statuses {
@@ -144,7 +177,7 @@ func (x *Console) rows(q *request, jobs []answer.ListedJob) ([]jobRow, error) {
 	rows := make([]jobRow, len(jobs))
 	var pending []int64
 	for i, j := range jobs {
-		rows[i] = jobRow{ListedJob: j, Live: !rapi.IsFinal(j.Status), Who: shortUser(j.User)}
+		rows[i] = jobRow{ListedJob: j, Why: j.Result, Live: !rapi.IsFinal(j.Status), Who: shortUser(j.User), Took: took(j, time.Now())}
 		if rows[i].Live && j.Status != "running" {
 			pending = append(pending, j.ID)
 		}
@@ -156,9 +189,13 @@ func (x *Console) rows(q *request, jobs []answer.ListedJob) ([]jobRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	texts := make(map[int64]string, len(reasons))
+	for _, r := range reasons {
+		texts[r.ID] = r.Text
+	}
 	for i := range rows {
-		if at := slices.IndexFunc(reasons, func(r answer.PendingReason) bool { return r.ID == rows[i].ID }); at >= 0 {
-			rows[i].Why = reasons[at].Text
+		if text := texts[rows[i].ID]; text != "" {
+			rows[i].Why = text
 		}
 	}
 	return rows, nil

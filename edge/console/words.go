@@ -18,8 +18,10 @@ func (x *Console) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    func(name string) string { return "/ui/assets/" + x.names[name] },
 		"when":     when,
+		"moment":   moment,
 		"since":    since,
 		"until":    until,
+		"span2":    func(from, to answer.Time) string { return "from " + clockOf(from) + " to " + clockOf(to) },
 		"span":     span,
 		"status":   status,
 		"sentence": capital,
@@ -51,6 +53,18 @@ func when(t answer.Time) template.HTML {
 	element := `<time datetime="` + full + `" title="` + full + `">` + text + `</time>`
 	return template.HTML(element) //nolint:gosec // digits and letters of a time
 }
+
+// moment is a time for a cell of a long list: to the minute, of another day also the day.
+func moment(t answer.Time) template.HTML {
+	if t.IsZero() {
+		return `<span class="none">–</span>`
+	}
+	full := t.Format(time.RFC3339)
+	element := `<time datetime="` + full + `" title="` + full + `" data-short>` + t.Format("Jan 2 15:04 -07:00") + `</time>`
+	return template.HTML(element) //nolint:gosec // digits and letters of a time
+}
+
+func clockOf(t answer.Time) string { return t.Format("Jan 2 15:04:05 -07:00") }
 
 // since is the HTML of the time that has passed since a moment, which the script in the page keeps up to date; a dash for no time.
 func since(t answer.Time) template.HTML {

@@ -14,7 +14,7 @@
     const today = new Date().toDateString();
     for (const t of root.querySelectorAll("time[datetime]")) {
       const d = new Date(t.dateTime);
-      if (!isNaN(d)) set(t, (d.toDateString() === today ? clock : zone).format(d));
+      if (!isNaN(d)) set(t, (d.toDateString() === today ? clock : "short" in t.dataset ? tickOf.day : zone).format(d));
     }
     for (const t of root.querySelectorAll("[data-time]")) set(t, ("days" in t.dataset ? tickOf.day : tickOf.time).format(new Date(t.dataset.time)));
   }
@@ -145,7 +145,29 @@
   const log = $("log");
   const logMax = 20000;
   let after = log ? Number(log.dataset.after) : 0;
-  const open = {};
+  const open = {}, runs = {}; // by stream: the line that goes on, and output that is not text
+  if (log) for (const line of log.querySelectorAll("[data-stream]")) runs[line.dataset.stream] = line.dataset.bytes ? { line, bytes: Number(line.dataset.bytes), entries: Number(line.dataset.run) } : null;
+  function bytesText(n) {
+    let unit = "";
+    let size = n;
+    for (const next of ["kB", "MB", "GB", "TB"]) if (size >= 1000) { size /= 1000; unit = next; }
+    return n === 1 ? "1 byte" : unit === "" ? n + " bytes" : size.toFixed(1) + " " + unit;
+  }
+  // binary shows an entry that is not text, and short texts between such entries, as one line. It returns the line if it is new.
+  function binary(e) {
+    const run = runs[e.s], fresh = !run;
+    if (!e.b && (fresh || run.entries < 3 || !e.f)) { runs[e.s] = null; return undefined; }
+    const r = runs[e.s] = run || { line: document.createElement("div"), bytes: 0, entries: 0 };
+    r.bytes += e.b || e.f; r.entries++;
+    open[e.s] = null;
+    if (fresh) {
+      const a = document.createElement("a");
+      a.href = "/ui/jobs/" + log.dataset.job + "/log?stream=" + e.s; a.textContent = "download";
+      r.line.className = "l binary " + e.s; r.line.append("", a);
+    }
+    r.line.firstChild.data = bytesText(r.bytes) + " that are not text: ";
+    return fresh ? r.line : null;
+  }
   function addEntries(entries) {
     const follow = $("follow").checked;
     const fragment = document.createDocumentFragment();
@@ -153,6 +175,8 @@
     for (const e of entries) {
       if (e.n <= after) continue;
       after = e.n;
+      const bytes = binary(e);
+      if (bytes !== undefined) { if (bytes) fragment.append(bytes); continue; }
       let line = open[e.s];
       if (!line) { line = document.createElement("div"); line.className = "l " + e.s; line.dataset.n = e.n; fragment.append(line); }
       for (const p of e.p || []) {
@@ -207,6 +231,12 @@
     banner();
   }
 
+  // ---- narrow windows ----
+  const menu = $("menu");
+  if (menu) menu.addEventListener("click", () => menu.setAttribute("aria-expanded", String(document.querySelector(".top").classList.toggle("open"))));
+  const chart = document.querySelector(".gantt");
+  if (chart) chart.parentElement.scrollLeft = chart.parentElement.scrollWidth; // the newest end
+
   // ---- preview of a rule ----
   const rule = $("rule-form");
   let previewTimer = 0, previewNumber = 0;
@@ -223,9 +253,14 @@
   // ---- selection and keys ----
   function count() {
     const picked = $("picked");
-    if (picked) { const n = document.querySelectorAll("#list input:checked").length; set(picked, n + (n === 1 ? " job selected" : " jobs selected")); const go = $("some"); if (go && !("locked" in go.dataset)) go.disabled = n === 0; $("bulk").classList.toggle("idle", n === 0); }
+    if (!picked) return;
+    const boxes = picks().length, n = picks(":checked").length;
+    set(picked, n + (n === 1 ? " job selected" : " jobs selected"));
+    $("pick-all").checked = n > 0 && n === boxes; $("pick-all").indeterminate = n > 0 && n < boxes;
   }
-  document.addEventListener("change", (e) => { if (e.target.closest("#list")) count(); });
+  const picks = (state) => document.querySelectorAll("#list tbody input" + (state || ""));
+  function pickAll(on) { for (const box of picks()) box.checked = on; count(); }
+  document.addEventListener("change", (e) => { if (e.target.id === "pick-all") pickAll(e.target.checked); else if (e.target.closest("#list")) count(); });
   let current = "";
   function mark() { for (const r of document.querySelectorAll("#list tbody tr")) r.classList.toggle("at", r.id === current); }
   function move(step) {
@@ -237,7 +272,7 @@
     current = row.id; mark();
     row.querySelector("a").focus(); row.scrollIntoView({ block: "nearest" });
   }
-  const places = { o: "/ui/", j: "/ui/jobs", t: "/ui/timeline", l: "/ui/locks", f: "/ui/filters", n: "/ui/nodes", s: "/ui/opcodes" };
+  const places = { o: "/ui/", j: "/ui/jobs", t: "/ui/timeline", l: "/ui/locks", f: "/ui/filters", n: "/ui/nodes", s: "/ui/opcodes", r: "/ui/order", e: "/ui/settings" };
   let chord = 0;
   document.addEventListener("keydown", (e) => {
     if (!signedIn || e.ctrlKey || e.altKey || e.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) && e.target.type !== "checkbox") return;
@@ -249,6 +284,10 @@
     else if (e.key === "k") move(-1);
     else if (e.key === "?") location.href = "/ui/help";
     else if (e.key === "/" && (search || $("log-search"))) { e.preventDefault(); (search || $("log-search")).focus(); }
+    else if (e.key === "[" || e.key === "]") { const to = document.querySelector(e.key === "]" ? "#pager [rel=next]" : "#pager [rel=first]"); if (to) location.href = to.href; }
+    else if (e.key === "X" && $("pick-all")) $("pick-all").click();
+    else if (e.key === "Escape" && $("bulk")) pickAll(false);
+    else if (e.key === "a" && $("bulk") && picks(":checked").length > 0) { e.preventDefault(); $("bulk").querySelector("select").focus(); }
     else if (e.key === "x" && current) { const box = $("pick-" + current.slice(4)); if (box) { box.click(); } }
   });
 
