@@ -11,6 +11,7 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/forecast"
 	"lockstep/core/why"
+	"lockstep/core/words"
 	"lockstep/edge/rapi"
 )
 
@@ -71,7 +72,7 @@ var unknownEstimates = map[string]string{
 	string(forecast.Hold):       "it is held",
 	string(forecast.Limit):      "a limit holds it back",
 	string(forecast.Foreign):    "a program has locks",
-	string(forecast.NoHistory):  "no such opcode has ended yet",
+	string(forecast.NoHistory):  "no such job has ended",
 	string(forecast.Dependency): "it waits for a job without an estimate",
 	string(forecast.Behind):     "jobs without an estimate come first",
 	string(forecast.OtherOrder): "only the order expected has estimates",
@@ -158,7 +159,12 @@ type settingsView struct {
 	Problem  string
 }
 
-type settingRow struct{ Name, Value, Doc string }
+// settingRow is a setting with its value as people type it. Choices are its values, if there are few.
+type settingRow struct {
+	Name, Value, Doc string
+	Choices          []string
+	have             json.RawMessage
+}
 
 func (x *Console) settings(q *request) error {
 	v, err := x.readSettings(q)
@@ -179,27 +185,22 @@ func (x *Console) readSettings(q *request) (settingsView, error) {
 	}
 	v := settingsView{Drained: status.Drained}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		value := string(values[name])
-		if value == "null" {
-			value = "" // the daemon's options decide
+		about := words.SettingOf(name)
+		row := settingRow{Name: name, Doc: strings.ReplaceAll(about.Text, "null:", "empty:"), Choices: about.Choices, have: values[name]}
+		switch string(row.have) {
+		case "null": // the daemon's options decide
+		case "true", "false":
+			row.Choices = []string{"true", "false"}
+			fallthrough
+		default:
+			row.Value = words.FormatSetting(name, row.have)
+			if row.Choices != nil && !slices.Contains(row.Choices, row.Value) {
+				row.Choices = append([]string{row.Value}, row.Choices...)
+			}
 		}
-		v.Settings = append(v.Settings, settingRow{name, value, settingDocs[name]})
+		v.Settings = append(v.Settings, row)
 	}
 	return v, nil
-}
-
-// settingDocs says what the settings mean.
-var settingDocs = map[string]string{
-	"max_running_jobs":      "run slots: jobs that run at a time",
-	"max_tracked_jobs":      "kept for Ganeti's clients",
-	"predictive":            "jobs that would probably not wait for locks go first",
-	"predictive_base":       "weight of a job without contention",
-	"predictive_tick":       "seconds; unit of a job's age",
-	"predictive_ticks":      "age at which the weight of a job is 0",
-	"lock_bypass_after":     "seconds for which later requests may overtake a request for locks; 0 is for ever",
-	"archive_after":         "seconds after their end after which jobs are archived; 0 is never",
-	"keep_last":             "ended jobs of each name that stay in the queue",
-	"remove_archived_after": "seconds after which archived jobs are removed; 0 is never",
 }
 
 func (x *Console) saveSettings(q *request) error {
@@ -211,26 +212,35 @@ func (x *Console) saveSettings(q *request) error {
 		return err
 	}
 	changed := map[string]json.RawMessage{}
-	for _, row := range before.Settings {
+	var problems []string
+	for i, row := range before.Settings {
 		value := strings.TrimSpace(q.PostForm.Get(row.Name))
-		switch {
-		case !q.PostForm.Has(row.Name) || value == row.Value:
-		case value == "":
-			changed[row.Name] = json.RawMessage("null")
-		case json.Valid([]byte(value)):
-			changed[row.Name] = json.RawMessage(value)
-		default:
-			changed[row.Name] = quoted(value)
+		if !q.PostForm.Has(row.Name) || value == row.Value {
+			continue
 		}
+		before.Settings[i].Value = value
+		changed[row.Name] = json.RawMessage("null")
+		if value == "" {
+			continue
+		}
+		if changed[row.Name], err = words.ParseSetting(row.Name, value, row.have); err != nil {
+			problems = append(problems, capital(err.Error())+".")
+		}
+	}
+	refuse := func(problem string) error {
+		before.Problem = problem
+		q.render(http.StatusUnprocessableEntity, "settings", view{Title: "Settings", Section: "settings", Data: before})
+		return nil
+	}
+	if len(problems) > 0 {
+		return refuse(strings.Join(problems, " "))
 	}
 	q.about["settings"] = strings.Join(slices.Sorted(maps.Keys(changed)), ",")
 	if err := q.do(rapi.Short, nil, "LockstepSetSettings", changed); err != nil {
 		if isAway(err) {
 			return err
 		}
-		before.Problem = submissionError(err).Error()
-		q.render(http.StatusUnprocessableEntity, "settings", view{Title: "Settings", Section: "settings", Data: before})
-		return nil
+		return refuse(submissionError(err).Error())
 	}
 	return q.finish(true, "/ui/settings?done=settings")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockstep/core/answer"
+	"lockstep/core/words"
 	"lockstep/edge/rapi"
 )
 
@@ -25,9 +26,11 @@ type ruleRow struct {
 	Action     string
 	Limit      string
 	Predicates string
-	Reason, By string
-	Ends       string // "" if the rule has no end
-	Lasts      string // the time until then, as the editor takes it
+	If         string // the predicates in words
+	Reason     string
+	By, Who    string      // who made it, and the name alone
+	Ends       answer.Time // zero if the rule has no end
+	Lasts      string      // the time until then, as the editor takes it
 	Hits       *answer.FilterPreview
 }
 
@@ -70,6 +73,7 @@ func (x *Console) filterRules(q *request) (filtersView, error) {
 // storedRule is a rule as LockstepListFilters has it.
 type storedRule struct {
 	UUID       string          `json:"uuid"`
+	Watermark  int64           `json:"watermark"`
 	Priority   int             `json:"priority"`
 	Predicates json.RawMessage `json:"predicates"`
 	Action     json.RawMessage `json:"action"`
@@ -78,7 +82,7 @@ type storedRule struct {
 }
 
 func (s storedRule) row(now time.Time) ruleRow {
-	r := ruleRow{UUID: s.UUID, Priority: s.Priority, Predicates: string(s.Predicates)}
+	r := ruleRow{UUID: s.UUID, Priority: s.Priority, Predicates: string(s.Predicates), If: words.Conditions(s.Predicates, s.Watermark)}
 	if json.Unmarshal(s.Action, &r.Action) != nil {
 		var limited []json.RawMessage
 		if json.Unmarshal(s.Action, &limited) == nil && len(limited) == 2 {
@@ -88,8 +92,8 @@ func (s storedRule) row(now time.Time) ruleRow {
 	}
 	if s.Until != 0 {
 		ends := time.Unix(0, s.Until)
-		r.Ends = ends.Format(time.DateTime)
-		r.Lasts = max(ends.Sub(now), time.Second).Round(time.Second).String()
+		r.Ends = answer.Time{Time: ends}
+		r.Lasts = words.FormatDuration(max(ends.Sub(now), time.Second).Round(time.Second))
 	}
 	for _, entry := range s.Trail {
 		if len(entry) != 3 {
@@ -99,7 +103,7 @@ func (s storedRule) row(now time.Time) ruleRow {
 		text, _ := entry[1].(string)
 		switch {
 		case source == "lockstep:user":
-			r.By = text
+			r.By, r.Who = text, shortUser(strings.TrimPrefix(text, "console, "))
 		case text != "" && source == "gnt:user":
 			r.Reason = text
 		}

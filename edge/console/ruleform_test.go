@@ -19,8 +19,8 @@ func TestConditionsOfARule(t *testing.T) {
 		conditions []condition
 	}{
 		`[["opcode",["=","OP_ID","OP_RUN_COMMAND"]]]`: {joinAll, []condition{{"opcode", "OP_ID", "=", "OP_RUN_COMMAND"}}},
-		`[["opcode",["&",["=","OP_ID","OP_TEST_DELAY"],[">","duration",5]]],["jobid",[">","id","watermark"]]]`: {joinAll,
-			[]condition{{"opcode", "OP_ID", "=", "OP_TEST_DELAY"}, {"jobid", "id", ">", "watermark"}, {"opcode", "duration", ">", "5"}}},
+		`[["opcode",["&",["=","OP_ID","OP_TEST_DELAY"],[">","duration",5]]],["jobid",[">","id",7]]]`: {joinAll,
+			[]condition{{"opcode", "OP_ID", "=", "OP_TEST_DELAY"}, {"jobid", "id", ">", "7"}, {"opcode", "duration", ">", "5"}}},
 		`[["opcode",["|",["=~","OP_ID","^OP_NODE"],["=","OP_ID","7"]]]]`:    {joinAny, []condition{{"opcode", "OP_ID", "=~", "^OP_NODE"}, {"opcode", "OP_ID", "=", "7"}}},
 		`[["jobid",["|",["=","id",3],["=","id",5]]]]`:                       {joinAny, []condition{{"jobid", "id", "=", "3"}, {"jobid", "id", "=", "5"}}},
 		`[["opcode",["=","name","5"]],["reason",[">","timestamp",12]]]`:     {joinAll, []condition{{"opcode", "name", "=", `"5"`}, {"reason", "timestamp", ">", "12"}}},
@@ -39,6 +39,19 @@ func TestConditionsOfARule(t *testing.T) {
 		require.Equal(t, c.join, join)
 		require.ElementsMatch(t, c.conditions, again)
 	}
+	for want, conditions := range map[string][]condition{
+		`[]`: {{Kind: everyJob, Operator: "="}},
+		`[["jobid",[">","id","watermark"]],["user",["=","name","ann"]]]`:                                                  {{Kind: newerJobs, Operator: "="}, {"user", "name", "=", "ann"}},
+		`[["opcode",["|",["=","OP_ID","OP_TEST_DELAY"],["=","OP_ID","OP_RUN_COMMAND"]]],["lock",["=","name","node/n1"]]]`: {{"opcode", "OP_ID", isOneOf, "OP_TEST_DELAY, OP_RUN_COMMAND"}, {"lock", "name", "=", "node/n1"}},
+	} {
+		got, problem := predicatesOf(joinAll, conditions)
+		require.Empty(t, problem)
+		require.Equal(t, want, string(got))
+		join, again, ok := conditionsOf(got)
+		require.True(t, ok, want)
+		require.Equal(t, joinAll, join)
+		require.ElementsMatch(t, conditions, again)
+	}
 	_, problem := predicatesOf(joinAny, []condition{{"opcode", "OP_ID", "=", "x"}, {"jobid", "id", "=", "3"}})
 	require.Contains(t, problem, "Make a rule for each part")
 	_, problem = predicatesOf(joinAll, []condition{newCondition})
@@ -47,7 +60,7 @@ func TestConditionsOfARule(t *testing.T) {
 
 // Predicates that the conditions cannot express are edited as JSON, and are saved as they were.
 func TestOtherPredicatesAreJSON(t *testing.T) {
-	for _, predicates := range []string{`[]`, `[["opcode",["!",["=","OP_ID","x"]]]]`, `[["opcode",["=","OP_ID","x"]],["opcode",["=","name","y"]]]`, `[["opcode",null]]`,
+	for _, predicates := range []string{`[["opcode",["!",["=","OP_ID","x"]]]]`, `[["opcode",["=","OP_ID","x"]],["opcode",["=","name","y"]]]`, `[["opcode",null]]`,
 		`[["opcode",["&",["=","OP_ID","x"],["|",["=","name","y"]]]]]`, `[["opcode",["=[]","ports",8080]]]`, `[["opcode",["=","OP_ID",7]]]`, `[["opcode",["&"]]]`} {
 		f := formOf(ruleRow{Priority: 3, Action: "PAUSE", Predicates: predicates})
 		require.Equal(t, predicates, f.JSON)
@@ -64,8 +77,8 @@ func TestAFormOfARuleWithAnEnd(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	row := storedRule{UUID: "u", Predicates: json.RawMessage(`[]`), Action: json.RawMessage(`"PAUSE"`), Until: now.Add(90 * time.Minute).UnixNano()}.row(now)
 	f := formOf(row)
-	require.Equal(t, "1h30m0s", f.Lasts)
-	for text, want := range map[string]any{f.Lasts: int64(5400), "": nil, "0": nil, "x": nil, "-5s": nil} {
+	require.Equal(t, "1h30m", f.Lasts)
+	for text, want := range map[string]any{f.Lasts: int64(5400), "2d": int64(172800), "": nil, "0": nil, "x": nil, "-5s": nil} {
 		q := &request{Request: httptest.NewRequest(http.MethodPost, "/ui/filters/save", nil)}
 		q.PostForm = url.Values{"priority": {"3"}, "action": {"PAUSE"}, "json": {"[]"}, "lasts": {text}}
 		_, args, problem := q.ruleForm()

@@ -204,7 +204,7 @@ func TestThePageOfTheOrder(t *testing.T) {
 		page := newAudited(t).view(queue, "/ui/order")
 		require.Equal(t, order == "weights", strings.Contains(page, "Age in ticks"), order)
 		require.Equal(t, order != "weights", strings.Contains(page, "2026-01-02T03:04:05Z"), order)
-		require.Equal(t, order != "weights", strings.Contains(page, "no such opcode has ended yet"), order)
+		require.Equal(t, order != "weights", strings.Contains(page, "no such job has ended"), order)
 	}
 }
 

@@ -38,8 +38,9 @@ func (x *Console) functions() template.FuncMap {
 			return many
 		},
 		"int64":     func(n int) int64 { return int64(n) },
-		"actions":   func() []string { return []string{"PAUSE", "REJECT", "RATE_LIMIT", "ACCEPT", "CONTINUE"} },
-		"operators": func() []string { return ruleOperators },
+		"actions":   func() []choice { return ruleActions },
+		"kinds":     func() []choice { return ruleKinds },
+		"operators": func() []choice { return ruleOperators },
 	}
 }
 
