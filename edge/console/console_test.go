@@ -75,7 +75,35 @@ func TestTextOfALog(t *testing.T) {
 	require.Contains(t, long[0].Text, "more bytes; the download has them")
 	shown := shownEntries([]rapi.LogEntry{{Serial: 1, Stream: "stdout", Text: "a"}, {Serial: 2, Stream: "stdout", Text: "b\n"}, {Serial: 3, Stream: "stderr", Base64: "/wAA"}, {Serial: 4, Stream: rapi.StreamMessage, Text: "note"}})
 	require.Equal(t, []bool{true, false, false, false}, []bool{shown[0].Open, shown[1].Open, shown[2].Open, shown[3].Open})
-	require.Contains(t, shown[2].Parts[0].Text, "3 bytes that are not text")
+	require.Equal(t, 3, shown[2].Binary)
+}
+
+// Output that is not text is one line with its size, in spite of fragments that look like text and of lines of the other stream. Text after
+// it is shown.
+func TestOutputThatIsNotTextIsOneLine(t *testing.T) {
+	entry := func(stream, text, base64 string) rapi.LogEntry {
+		return rapi.LogEntry{Stream: stream, Text: text, Base64: base64}
+	}
+	noise := entry("stdout", "", "/wAA")
+	shown := folded(shownEntries([]rapi.LogEntry{entry("stdout", "begin\n", ""), noise, noise, entry("stderr", "warning\n", ""), noise, entry("stdout", "ab\n", ""),
+		noise, entry("stdout", "a whole line\n", ""), noise, entry("stdout", "ok\n", "")}))
+	type line struct {
+		stream string
+		binary int
+		text   string
+	}
+	var lines []line
+	for _, e := range shown {
+		l := line{e.Stream, e.Binary, ""}
+		for _, p := range e.Parts {
+			l.text += p.Text
+		}
+		lines = append(lines, l)
+	}
+	require.Equal(t, []line{{"stdout", 0, "begin"}, {"stdout", 15, ""}, {"stderr", 0, "warning"}, {"stdout", 0, "a whole line"}, {"stdout", 3, ""}, {"stdout", 0, "ok"}}, lines)
+	for n, want := range map[int]string{1: "1 byte", 999: "999 bytes", 1000: "1.0 kB", 1_234_567: "1.2 MB"} {
+		require.Equal(t, want, bytesText(n))
+	}
 }
 
 func FuzzTextOfALog(f *testing.F) {

@@ -136,7 +136,7 @@ func (x *Console) job(q *request) error {
 			return err
 		}
 		v.LogMore = len(entries) > logTail
-		v.Log = shownEntries(entries[max(0, len(entries)-logTail):])
+		v.Log = folded(shownEntries(entries[max(0, len(entries)-logTail):]))
 		if len(entries) > 0 {
 			v.LogAfter = entries[len(entries)-1].Serial
 		}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/base64"
 	"strconv"
 	"strings"
 	"unicode"
@@ -18,6 +19,11 @@ type shownEntry struct {
 	Stream string     `json:"s"`
 	Time   int64      `json:"t"` // milliseconds since 1970
 	Parts  []textPart `json:"p"`
+	// Binary is the number of bytes of an entry that is not text, and Fragment that of a short text, which may be part of it.
+	Binary   int `json:"b,omitempty"`
+	Fragment int `json:"f,omitempty"`
+	// Run is the number of entries that are shown as this one, if they are not text.
+	Run int `json:"-"`
 	// Open: the entry ends without a newline, and the next one of its stream goes on in the same line.
 	Open bool `json:"o,omitempty"`
 }
@@ -28,18 +34,51 @@ type textPart struct {
 	Text  string `json:"x"`
 }
 
+// Between bytes that are not text some happen to be text: fragments of at most a few bytes after several entries that are not text belong
+// to them. The script of the page does the same.
+const (
+	binaryRun     = 3 // entries
+	fragmentBytes = 8
+)
+
+// shownEntries are the entries as pages show them.
 func shownEntries(entries []rapi.LogEntry) []shownEntry {
 	shown := make([]shownEntry, len(entries))
 	for i, e := range entries {
-		text := e.Text
+		shown[i] = shownEntry{Serial: e.Serial, Stream: e.Stream, Time: e.Time.UnixMilli()}
 		if e.Base64 != "" {
-			text = "(" + strconv.Itoa(len(e.Base64)*3/4) + " bytes that are not text; the download has them)\n"
+			shown[i].Binary = base64.StdEncoding.DecodedLen(len(e.Base64)) - strings.Count(e.Base64, "=")
+			continue
 		}
-		line, complete := strings.CutSuffix(text, "\n")
+		line, complete := strings.CutSuffix(e.Text, "\n")
 		isOutput := e.Stream != rapi.StreamMessage && e.Stream != rapi.StreamMissing
-		shown[i] = shownEntry{Serial: e.Serial, Stream: e.Stream, Time: e.Time.UnixMilli(), Parts: colourParts(line), Open: isOutput && !complete}
+		shown[i].Parts, shown[i].Open = colourParts(line), isOutput && !complete
+		if isOutput && len(e.Text) <= fragmentBytes {
+			shown[i].Fragment = len(e.Text)
+		}
 	}
 	return shown
+}
+
+// folded makes one entry of the entries of a stream that are not text, up to the next text of the stream. It is where they begin.
+func folded(entries []shownEntry) []shownEntry {
+	var all []shownEntry
+	begun := map[string]int{} // streams whose last entries are not text, with the index in all
+	for _, e := range entries {
+		at, inRun := begun[e.Stream]
+		switch {
+		case inRun && e.Binary > 0, inRun && e.Fragment > 0 && all[at].Run >= binaryRun:
+			all[at].Binary += e.Binary + e.Fragment
+			all[at].Run++
+			continue
+		case e.Binary > 0:
+			begun[e.Stream], e.Run = len(all), 1
+		default:
+			delete(begun, e.Stream)
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // colourParts splits text at sequences that set colours (SGR). Other control characters become visible, so that output cannot move

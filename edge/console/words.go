@@ -21,6 +21,7 @@ func (x *Console) functions() template.FuncMap {
 		"moment":   moment,
 		"since":    since,
 		"until":    until,
+		"bytes":    bytesText,
 		"span2":    func(from, to answer.Time) string { return "from " + clockOf(from) + " to " + clockOf(to) },
 		"span":     span,
 		"status":   status,
@@ -63,6 +64,24 @@ func moment(t answer.Time) template.HTML {
 	full := t.Format(time.RFC3339)
 	element := `<time datetime="` + full + `" title="` + full + `" data-short>` + t.Format("Jan 2 15:04 -07:00") + `</time>`
 	return template.HTML(element) //nolint:gosec // digits and letters of a time
+}
+
+// bytesText is a number of bytes, from a thousand on in the largest unit, as the script of the page writes it.
+func bytesText(n int) string {
+	size, unit := float64(n), ""
+	for _, next := range []string{"kB", "MB", "GB", "TB"} {
+		if size < 1000 {
+			break
+		}
+		size, unit = size/1000, next
+	}
+	switch {
+	case n == 1:
+		return "1 byte"
+	case unit == "":
+		return strconv.Itoa(n) + " bytes"
+	}
+	return strconv.FormatFloat(size, 'f', 1, 64) + " " + unit
 }
 
 func clockOf(t answer.Time) string { return t.Format("Jan 2 15:04:05 -07:00") }
