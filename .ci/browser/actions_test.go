@@ -227,7 +227,7 @@ func TestActionsOnSelectedJobs(t *testing.T) {
 
 	// All that match a filter.
 	b.open(d.url + "/ui/jobs?status=success")
-	b.do(chromedp.SetValue(chromedp.CSS("select[name=action]"), "archive"))
+	b.do(chromedp.Click(chromedp.CSS("#pick-all")), chromedp.SetValue(chromedp.CSS("select[name=action]"), "archive"))
 	b.press(".bulk button[name=all]")
 	apply("Archive 4 jobs?", "Done for 4 of 4 jobs.")
 	b.requireText("#none", "No job matches.")

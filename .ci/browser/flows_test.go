@@ -103,7 +103,8 @@ func TestARuleOfSeveralConditions(t *testing.T) {
 	b.do(chromedp.SetValue(chromedp.CSS("select[name=join]"), "any"), chromedp.Focus(chromedp.CSS(".condition + .condition input[name=value]")), chromedp.KeyEvent("4"))
 	b.until(`document.querySelector("#preview-count") && document.querySelector("#preview-count").innerText.startsWith("2 of 4")`)
 	b.do(chromedp.Click(chromedp.CSS("#rule-form .primary")), seen("#notice"))
-	if rule := b.text("#rules code"); rule != `[["jobid",["|",["=","id",2],["=","id",4]]]]` {
+	b.requireText("#rules .if", "job is 2 or 4")
+	if rule := eval[string](b, `document.querySelector("#rules .if").title`); rule != `[["jobid",["|",["=","id",2],["=","id",4]]]]` {
 		t.Fatalf("the rule is %q", rule)
 	}
 	b.do(chromedp.Click(chromedp.CSS("#rules a.button")), seen("#editor .condition + .condition"))
@@ -326,6 +327,37 @@ func (b *browser) login2(d *daemon) {
 		chromedp.Focus(chromedp.CSS("input[name=name]")), chromedp.KeyEvent("operator\tsecret\r"), seen(".pages"))
 }
 
+// A login by a link may do what its user may do at the socket: submit a command and run it again, also where a password may not.
+func TestALinkHasTheRightsOfTheSocket(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t).start("--rapi-allow-commands=false")
+	b := newBrowser(t)
+	b.open(d.cli("open"))
+	b.do(chromedp.KeyEvent(kb.Enter), seen(".pages"))
+	b.open(d.url + "/ui/opcodes/OP_RUN_COMMAND")
+	b.do(chromedp.Focus(chromedp.CSS("#p-argv")), chromedp.KeyEvent("echo\rhello"))
+	b.press("#opcode-form .primary")
+	b.until(`document.querySelector(".head .s-success")`)
+	b.press("form[action$='/rerun'] button")
+	b.requireText("#notice", "The job was submitted.")
+	b.requireCalm()
+
+	other := newBrowser(t)
+	other.login(d, "operator", "/ui/jobs/1")
+	if why := eval[string](other, `document.querySelector("form[action$='/rerun'] button").title`); !strings.Contains(why, "--rapi-allow-commands") {
+		t.Fatalf("a login with a password may run a command again: %q", why)
+	}
+	c := d.client()
+	for _, path := range []string{"/ui/jobs/1/rerun", "/ui/opcodes/OP_RUN_COMMAND"} {
+		response, err := c.PostForm(d.url+path, url.Values{"p-argv": {"true"}})
+		must(t, err)
+		response.Body.Close()
+		if response.StatusCode != http.StatusForbidden {
+			t.Errorf("%s with a password: %s", path, response.Status)
+		}
+	}
+}
+
 // A login link works once, by its button.
 func TestALoginLink(t *testing.T) {
 	d := newDaemon(t).start()
@@ -342,8 +374,8 @@ func TestALoginLink(t *testing.T) {
 	b := newBrowser(t)
 	b.open(link)
 	b.do(chromedp.KeyEvent(kb.Enter), seen(".pages"))
-	if name := b.text(".user"); !strings.Contains(name, "uid=") {
-		t.Fatalf("logged in as %q", name)
+	if title := eval[string](b, `document.querySelector(".user").title`); !strings.Contains(title, "uid=") || strings.Contains(b.text(".user"), "uid=") {
+		t.Fatalf("logged in as %q, %q", b.text(".user"), title)
 	}
 	again := newBrowser(t)
 	again.open(link)
@@ -367,7 +399,7 @@ func TestUnderLoad(t *testing.T) {
 	b := newBrowser(t)
 	b.login(d, "operator", "/ui/jobs")
 	b.run(`window.long = 0; window.refreshes = 0; new PerformanceObserver(l => { for (const e of l.getEntries()) window.long = Math.max(window.long, e.duration); }).observe({type: "longtask"});
-		const f = window.fetch; window.fetch = (...a) => { window.refreshes++; return f(...a); }; document.querySelector("input[name=user]").focus(); 0`)
+		const f = window.fetch; window.fetch = (...a) => { window.refreshes++; return f(...a); }; document.querySelector("input[name=search]").focus(); 0`)
 	body := `{"jobs":[` + strings.TrimSuffix(strings.Repeat(`[{"OP_ID":"OP_TEST_DELAY","duration":1}],`, 100), ",") + `]}`
 	memory := func() int {
 		return eval[int](b, "Math.round((performance.memory || {usedJSHeapSize: 0}).usedJSHeapSize / 1e6)")
@@ -388,7 +420,7 @@ func TestUnderLoad(t *testing.T) {
 	}
 	long, refreshes := eval[float64](b, "window.long"), eval[int](b, "window.refreshes")
 	t.Logf("%d changes in %v: longest task %.0f ms, %d updates, %d MB in the middle, %d MB at the end", jobs, time.Since(begin).Round(time.Second), long, refreshes, middle, memory())
-	if long > 200 || refreshes > 125 || eval[string](b, "document.activeElement.name") != "user" {
+	if long > 200 || refreshes > 125 || eval[string](b, "document.activeElement.name") != "search" {
 		t.Fatalf("longest task %.0f ms, %d updates, focus at %s", long, refreshes, eval[string](b, "document.activeElement.name"))
 	}
 	b.requireCalm()

@@ -35,7 +35,7 @@ func populated(t *testing.T) (d *daemon, running, failed string) {
 }
 
 // Every page is whole in light, dark and narrow windows: no script complains, nothing violates the policy, nothing needs sideways
-// scrolling at 320 pixels, axe-core has no serious finding, nothing moves, and each control has a name.
+// scrolling at 320 pixels, axe-core has no finding, nothing moves, and each control has a name.
 func TestEveryPage(t *testing.T) {
 	d, running, failed := populated(t)
 	b := newBrowser(t)
@@ -86,11 +86,11 @@ func axeSource(t *testing.T) string {
 	return string(data)
 }
 
-// axe fails on serious findings.
+// axe fails on each finding. Of a long list it reads the first rows: the others have the same elements.
 func (b *browser) axe(source, name string) {
 	b.Helper()
 	b.run(source + ";0")
-	text := eval[string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map(n => n.html.slice(0, 160) + " " + (n.any[0] ? n.any[0].message : "")).slice(0, 3)}))))`,
+	text := eval[string](b, `axe.run({exclude: ["#list tbody tr:nth-child(n + 30)"]}, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map(n => n.html.slice(0, 160) + " " + (n.any[0] ? n.any[0].message : "")).slice(0, 3)}))))`,
 		chromedp.EvalAwaitPromise)
 	var found []struct {
 		ID, Impact, Help string
@@ -98,9 +98,7 @@ func (b *browser) axe(source, name string) {
 	}
 	must(b, json.Unmarshal([]byte(text), &found))
 	for _, f := range found {
-		if f.Impact == "serious" || f.Impact == "critical" {
-			b.Errorf("%s: %s (%s): %q", name, f.Help, f.ID, f.Nodes)
-		}
+		b.Errorf("%s: %s (%s): %q", name, f.Help, f.ID, f.Nodes)
 	}
 }
 
@@ -131,7 +129,7 @@ func TestWithoutScript(t *testing.T) {
 	b.do(chromedp.SetValue(chromedp.CSS("input[name=value]"), "OP_RUN_COMMAND"), chromedp.Click(chromedp.CSS("button[name=more]")), seen(".condition + .condition"),
 		chromedp.SetValue(chromedp.CSS(".condition + .condition input[name=field]"), "user"), chromedp.SetValue(chromedp.CSS(".condition + .condition input[name=value]"), "root"),
 		chromedp.Click(chromedp.CSS("#rule-form .row:last-child button")), seen("#preview-count"), chromedp.Click(chromedp.CSS("#rule-form .primary")), seen("#notice"))
-	if rule := b.text("#rules code"); rule != `[["opcode",["&",["=","OP_ID","OP_RUN_COMMAND"],["=","user","root"]]]]` {
+	if rule, err := chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS("#rules .if"))); err != nil || rule != `opcode is OP_RUN_COMMAND and user is "root"` {
 		t.Fatalf("the rule is %q", rule)
 	}
 	b.requireCalm()
