@@ -37,8 +37,9 @@
       if (from.getAttribute(a.name) !== a.value) from.setAttribute(a.name, a.value);
     }
     if (from.tagName === "PROGRESS") from.value = to.value;
-    const ids = new Map();
+    const ids = new Map(), wanted = new Set();
     for (const c of from.children) if (idOf(c)) ids.set(idOf(c), c);
+    for (const c of to.children) if (idOf(c)) wanted.add(idOf(c));
     let at = from.firstChild;
     for (const want of [...to.childNodes]) {
       let have = null;
@@ -49,7 +50,7 @@
       if (!have) { from.insertBefore(document.importNode(want, true), at); continue; }
       if (have !== at) {
         // What is between is gone, or comes later. Remove what is gone, so that what stays is not moved: a moved element loses focus.
-        while (at && at !== have && !(idOf(at) && to.querySelector(":scope > #" + CSS.escape(idOf(at))))) { const next = at.nextSibling; at.remove(); at = next; }
+        while (at && at !== have && !wanted.has(idOf(at))) { const next = at.nextSibling; at.remove(); at = next; }
         if (at !== have) from.insertBefore(have, at);
       }
       if (have.nodeType === 3) { if (have.data !== want.data) have.data = want.data; }
