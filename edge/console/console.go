@@ -277,7 +277,8 @@ type request struct {
 func (q *request) mayCommand() bool { return q.user.Socket || q.console.config.AllowCommands }
 
 // noCommands is why a login by a password does not permit commands.
-const noCommands = "A login with a password may not submit commands: lockstepd --rapi-allow-commands permits it, and so does the link of “lockstep open”."
+const noCommands = "A login with a password may not submit commands: lockstepd --rapi-allow-commands permits it, " +
+	"and so does the link of “lockstep open”."
 
 // pageError is an error with a code and a sentence for people.
 type pageError struct {

@@ -69,7 +69,8 @@ const (
 const conditionsMax = 20
 
 // ruleOperators are those that the editor offers.
-var ruleOperators = []choice{{"=", "is"}, {"!=", "is not"}, {isOneOf, "is one of"}, {"=~", "matches the pattern"}, {hasElement, "has the element"},
+var ruleOperators = []choice{{"=", "is"}, {"!=", "is not"}, {isOneOf, "is one of"}, {"=~", "matches the pattern"},
+	{hasElement, "has the element"},
 	{"<", "<"}, {"<=", "≤"}, {">", ">"}, {">=", "≥"}}
 
 func isRuleOperator(operator string) bool {

@@ -35,8 +35,8 @@ const (
 	orderOldest = "oldest"
 )
 
-// JobsQuery reads the query arguments of a list of jobs. Each of status, name, user, opcode, reason and search may be
-// repeated, and all but reason and search may have several values with commas; a job is selected if it matches one value of each. Its error is a *Failure.
+// JobsQuery reads the query arguments of a list of jobs. Each of status, name, user, opcode, reason and search may be repeated, and all but
+// reason and search may have several values with commas; a job is selected if it matches one value of each. Its error is a *Failure.
 func JobsQuery(values url.Values) (answer.JobPageRequest, error) {
 	var r answer.JobPageRequest
 	for name, into := range map[string]*[]string{argumentStatus: &r.Statuses, argumentName: &r.Names, argumentUser: &r.Users,

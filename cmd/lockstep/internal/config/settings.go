@@ -104,7 +104,8 @@ func runGet(ctx context.Context, globals *cli.Globals, keys []string) error {
 func settingTable(shown settings, width int) string {
 	rows := make([]table.Row, 0, len(shown))
 	for _, key := range shown.keys() {
-		rows = append(rows, table.Row{term.Visible(key), term.Visible(words.FormatSetting(key, shown[key])), term.OrDash(words.SettingOf(key).Text)})
+		value := term.Visible(words.FormatSetting(key, shown[key]))
+		rows = append(rows, table.Row{term.Visible(key), value, term.OrDash(words.SettingOf(key).Text)})
 	}
 	return term.TextTable(table.Row{"Setting", "Value", "Meaning"}, rows, []int{1, 2}, width)
 }
