@@ -47,7 +47,7 @@
       else if (want.nodeType === 1) { have = at; while (have && !(have.nodeName === want.nodeName && !idOf(have))) have = have.nextSibling; }
       else if (at && at.nodeType === want.nodeType) have = at;
       if (have && have.nodeName !== want.nodeName) have = null;
-      if (!have) { from.insertBefore(document.importNode(want, true), at); continue; }
+      if (!have) { from.insertBefore(want, at); continue; }
       if (have !== at) {
         // What is between is gone, or comes later. Remove what is gone, so that what stays is not moved: a moved element loses focus.
         while (at && at !== have && !wanted.has(idOf(at))) { const next = at.nextSibling; at.remove(); at = next; }
@@ -78,6 +78,7 @@
     if (busy || timer || !dirty) return;
     timer = setTimeout(refresh, Math.max(0, Math.max(document.hidden ? 2000 : 250, 8 * took) - (Date.now() - last)));
   }
+  const pause = () => new Promise((go) => setTimeout(go)); // a large page is read, prepared and changed in tasks of its own
   async function refresh() {
     timer = 0; dirty = false; busy = true;
     const begin = performance.now();
@@ -89,10 +90,12 @@
       else if (answer.ok) {
         const text = await answer.text();
         const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+        await pause();
         if (next) {
           const notice = $("notice");
           if (notice) next.prepend(document.importNode(notice, true));
           showTimes(next);
+          await pause();
           const focus = document.activeElement && document.activeElement.id;
           morph($("main"), next);
           if (focus && document.activeElement === document.body && $(focus)) $(focus).focus({ preventScroll: true });
