@@ -102,7 +102,7 @@ func (l *launcher) refusal(draft *messages.JobDraft) *messages.Failure {
 		}
 	}
 	for _, op := range draft.Ops {
-		if err := l.retained.catalogue.CheckBareLockNames(op.Input, l.resources); err != nil {
+		if err := l.retained.catalogue.CheckShortLockNames(op.Input, l.resources, l.ganetiJobs); err != nil {
 			return wrongInput(err.Error())
 		}
 	}

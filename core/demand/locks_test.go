@@ -116,20 +116,38 @@ func TestLocksAreInOrderAndDeclared(t *testing.T) {
 
 func command(fields string) string { return `{"OP_ID":"OP_RUN_COMMAND",` + fields + `}` }
 
-// A bare name that is also a node or an instance is refused; either full name is accepted.
-func TestBareLockNames(t *testing.T) {
+// A short name that is also a node or an instance is refused; either full name is accepted.
+func TestShortLockNames(t *testing.T) {
 	resources := handmadeResources(t)
 	check := func(params string) error {
 		draft, err := opcode.Builtin().Parse(json.RawMessage(command(`"argv":["a"],` + params)))
 		require.NoError(t, err)
-		return opcode.Builtin().CheckBareLockNames(draft.Input, resources)
+		return opcode.Builtin().CheckShortLockNames(draft.Input, resources, false)
 	}
 	require.EqualError(t, check(`"locks": [["n2", "shared"]]`),
 		`"n2" in 'locks' is the name of a free lock and of a cluster's node: write lock/n2 for the free lock, node/n2 for the lock of the node`)
 	require.EqualError(t, check(`"opportunistic_locks": [["mail", "shared"]]`),
 		`"mail" in 'opportunistic_locks' is the name of a free lock and of a cluster's instance: write lock/mail for the free lock, instance/mail for the lock of the instance`)
 	require.NoError(t, check(`"locks": [["deploy", "shared"], ["lock/n2", "shared"], ["node/n2", "shared"]]`))
-	require.NoError(t, opcode.Builtin().CheckBareLockNames(json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","locks":[["n2","shared"]]}`), resources))
+	require.NoError(t, opcode.Builtin().CheckShortLockNames(json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","locks":[["n2","shared"]]}`), resources, false))
+}
+
+// In Ganeti mode a name with a slash needs its level, so that a mistyped level is no free lock.
+func TestShortLockNamesWithASlash(t *testing.T) {
+	draft, err := opcode.Builtin().Parse(json.RawMessage(command(`"argv":["a"],"locks":[["db/x","exclusive"]]`)))
+	require.NoError(t, err)
+	require.NoError(t, opcode.Builtin().CheckShortLockNames(draft.Input, nil, false))
+	required, err := opcode.Builtin().RequiredLocks(draft.Input, nil)
+	require.NoError(t, err)
+	require.Equal(t, "lock/db/x", required.Request[len(required.Request)-1].Lock.String())
+	require.EqualError(t, opcode.Builtin().CheckShortLockNames(draft.Input, nil, true),
+		`"db/x" in 'locks' does not begin with a level of locks: write lock/db/x for a free lock`)
+	for _, name := range []string{"deploy", "lock/db/x"} {
+		require.NoError(t, opcode.Builtin().CheckShortLockNames(json.RawMessage(command(`"locks":[["`+name+`","shared"]]`)), nil, true))
+	}
+
+	_, err = opcode.Builtin().Parse(json.RawMessage(command(`"argv":["a"],"locks":[["nodes/n1","exclusive"]]`)))
+	require.ErrorContains(t, err, `found "nodes/n1": did you mean node/n1? A lock of your own with this name is lock/nodes/n1`)
 }
 
 func BenchmarkDeclare(b *testing.B) {

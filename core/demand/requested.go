@@ -22,7 +22,7 @@ const (
 const LockNameDescription = "the name of a lock: " +
 	"cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
 	"or by [lockset] for all of its kind; " +
-	"or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it"
+	"or a name of 1 to 100 letters, digits, dots, underscores, hyphens and slashes, with or without lock/ before it"
 
 // ParseLockName finds a lock that an opcode may name; false for any other text. It refuses the lock of the configuration, which is held
 // only during a change, and all locks of level cluster except the big lock.
@@ -32,32 +32,31 @@ func ParseLockName(name string) (lock.Lock, bool) {
 	return l, err == nil && member != "" && l.Level() != lock.Config && (l.Level() != lock.Cluster || l == lock.BGL)
 }
 
-// IsLockName reports whether a JSON value is the name of a lock, full or bare.
+// IsLockName reports whether a JSON value is the name of a lock, full or short (lock.Meant).
 func IsLockName(v json.RawMessage) bool {
-	_, ok := ParseLockName(fullLockName(string(rawjson.Unquote(v))))
-	return ok
+	full, err := lock.Meant(string(rawjson.Unquote(v)))
+	_, ok := ParseLockName(full)
+	return ok && err == nil
 }
 
-// freePrefix begins the full name of a free lock.
-const freePrefix = "lock/"
-
-// fullLockName replaces the bare name of a free lock, which has no slash, by the full one.
-func fullLockName(name string) string {
-	if lock.BareName(name) {
-		return freePrefix + name
+// LockNameHint says which lock a user may mean by a JSON value that is no lock's name; "" if unknown.
+func LockNameHint(v json.RawMessage) string {
+	if _, err := lock.Meant(string(rawjson.Unquote(v))); err != nil {
+		return err.Error()
 	}
-	return name
+	return ""
 }
 
-// CheckBareNames refuses a bare name of a free lock that is also an instance or a node: the client may mean either.
-// The refusal names both full names; an opcode that gives one of these is accepted.
-func CheckBareNames(g *Params) *Refusal {
+// CheckShortNames refuses a short name of a free lock that is also an instance or a node, and in Ganeti mode one with a slash: the client
+// may mean either. The refusal names the full names; an opcode that gives one of these is accepted.
+func CheckShortNames(g *Params, ganetiMode bool) *Refusal {
 	if g.Opcode != RunCommand {
 		return nil
 	}
 	for _, param := range []string{locksKey, anyOfKey} {
 		for _, w := range g.wantedLocks(param) {
-			if fullLockName(w.Name) == w.Name {
+			full, err := lock.Meant(w.Name)
+			if err != nil || full == w.Name {
 				continue
 			}
 			var other string
@@ -65,12 +64,16 @@ func CheckBareNames(g *Params) *Refusal {
 				other = "node"
 			} else if _, known := g.resources.Instance(w.Name); known {
 				other = "instance"
-			} else {
-				continue
 			}
-			text := rawjson.Quoted(w.Name) + " in '" + param + "' is the name of a free lock and of a cluster's " + other +
-				": write " + freePrefix + w.Name + " for the free lock, " + other + "/" + w.Name + " for the lock of the " + other
-			return &Refusal{Param: param, Code: wrongInput, Text: text}
+			subject := rawjson.Quoted(w.Name) + " in '" + param + "' "
+			switch {
+			case other != "":
+				return &Refusal{Param: param, Code: wrongInput, Text: subject + "is the name of a free lock and of a cluster's " + other +
+					": write " + full + " for the free lock, " + other + "/" + w.Name + " for the lock of the " + other}
+			case ganetiMode && strings.Contains(w.Name, "/"):
+				return &Refusal{Param: param, Code: wrongInput, Text: subject + "does not begin with a level of locks: write " + full +
+					" for a free lock"}
+			}
 		}
 	}
 	return nil
@@ -165,7 +168,9 @@ func (g *Params) paramLocks(param string) ([]lock.Item, *Refusal) {
 	}
 	modes := make(map[string]lock.Mode, len(wanted))
 	for i := range wanted {
-		wanted[i].Name = fullLockName(wanted[i].Name)
+		if full, err := lock.Meant(wanted[i].Name); err == nil {
+			wanted[i].Name = full
+		}
 		w := wanted[i]
 		if before, named := modes[w.Name]; named && before != w.Mode {
 			return nil, Refuse(param, "it has "+rawjson.Quoted(w.Name)+" both shared and exclusive: name each lock once")

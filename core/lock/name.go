@@ -107,16 +107,19 @@ func Member(level Level, name string) Lock {
 // freeNameMax is the maximum length of the name of a free lock, in bytes.
 const freeNameMax = 100
 
-// FreeName reports whether a text is the name of a free lock: 1 to 100 letters, digits, dots, underscores and hyphens.
+// FreeName reports whether a text is the name of a free lock: words of letters, digits, dots, underscores and hyphens, with a slash between
+// two words; 1 to 100 bytes in all.
 func FreeName(name string) bool {
+	before := byte('/')
 	for i := range len(name) {
 		switch c := name[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-', c == '/' && before != '/':
+			before = c
 		default:
 			return false
 		}
 	}
-	return name != "" && len(name) <= freeNameMax
+	return before != '/' && len(name) <= freeNameMax
 }
 
 // Level is the level of the lock. The first part of the name does not determine it.
@@ -159,13 +162,6 @@ func (l Lock) String() string {
 type NameError struct{ Name string }
 
 func (e *NameError) Error() string { return "Unknown lock name '" + e.Name + "'" }
-
-// BareName reports whether a name without a level means the free lock of that name: a FreeName that is neither the word
-// for a level nor Ganeti's name of the big lock.
-func BareName(name string) bool {
-	_, err := ParseLevel(name)
-	return FreeName(name) && err != nil && name != BGL.member
-}
 
 // ParseLock finds a lock by name. Any text may follow "instance/", "node/" and so on, also the empty one; only a FreeName
 // may follow "lock/". The error is a *NameError.

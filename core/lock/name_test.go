@@ -18,7 +18,7 @@ func drawAnyLock(t *rapid.T) Lock {
 	case level == Config:
 		return ConfigLock
 	case level == Free:
-		return Member(Free, rapid.StringMatching(`[a-zA-Z0-9._-]{1,100}`).Draw(t, "free"))
+		return Member(Free, rapid.StringMatching(`[a-zA-Z0-9._-]{1,40}(/[a-zA-Z0-9._-]{1,28}){0,2}`).Draw(t, "free"))
 	case rapid.Bool().Draw(t, "group"):
 		return Group(level)
 	case level == Cluster:
@@ -83,7 +83,7 @@ func TestImpliedLocksAndOrder(t *testing.T) {
 func TestTheConfigurationLockIsNoMemberOfTheCluster(t *testing.T) {
 	locks := []string{
 		"cluster/[lockset]", "cluster/BGL", "instance/[lockset]", "instance/", "instance/a/b", "nodegroup/x", "node/[lockset]", "node/[locksets]",
-		"node/ä", "node-res/[lockset]", "node-res/a", "network/[lockset]", "network/z", "cluster/config", "lock/deploy", "lock/deploy.2", "lock/x",
+		"node/ä", "node-res/[lockset]", "node-res/a", "network/[lockset]", "network/z", "cluster/config", "lock/db/x", "lock/deploy", "lock/deploy.2", "lock/x",
 	}
 	var parsed []Lock
 	for _, name := range locks {
@@ -93,7 +93,7 @@ func TestTheConfigurationLockIsNoMemberOfTheCluster(t *testing.T) {
 		parsed = append(parsed, l)
 	}
 	require.True(t, slices.IsSortedFunc(parsed, Lock.Compare), "in the order of acquisition")
-	require.Equal(t, ConfigLock, parsed[len(parsed)-4], "the last of Ganeti's")
+	require.Equal(t, ConfigLock, parsed[len(parsed)-5], "the last of Ganeti's")
 	require.Equal(t, Free, parsed[len(parsed)-1].Level())
 	require.Empty(t, Implied(ConfigLock))
 	require.Empty(t, Implied(parsed[len(parsed)-1]))
@@ -102,7 +102,7 @@ func TestTheConfigurationLockIsNoMemberOfTheCluster(t *testing.T) {
 
 func TestUnknownNames(t *testing.T) {
 	for _, name := range []string{"", "node", "cluster/", "cluster/x", "config/config", "config/[lockset]", "node-alloc/NAL", "Node/a", "/a",
-		"lock/", "lock/[lockset]", "lock/a/b", "lock/a b", "lock/ä", "lock/" + strings.Repeat("x", 101)} {
+		"lock/", "lock/[lockset]", "lock//a", "lock/a/", "lock/a//b", "lock/a b", "lock/ä", "lock/" + strings.Repeat("x", 101)} {
 		_, err := ParseLock(name)
 		var unknown *NameError
 		require.ErrorAs(t, err, &unknown)
@@ -115,6 +115,58 @@ func TestUnknownNames(t *testing.T) {
 	require.Panics(t, func() { Member(Free, "[lockset]") })
 	require.Panics(t, func() { Member(Config, "x") })
 	require.Panics(t, func() { Member(Cluster, "x") })
+}
+
+// A name whose first word is no level is a free lock's; one that may be a mistyped level is refused with both full names.
+func TestTheLockThatAUserMeans(t *testing.T) {
+	for name, want := range map[string]string{
+		"deploy": "lock/deploy", "db/x": "lock/db/x", "db/x/y.2": "lock/db/x/y.2", "job/12": "lock/job/12", "nodes": "lock/nodes",
+		"pool/n1": "lock/pool/n1", "lock/db/x": "lock/db/x", "lock/node/n1": "lock/node/n1", "node/n1": "node/n1", "node/db/x": "node/db/x",
+		"cluster/BGL": "cluster/BGL", "configs/x": "lock/configs/x",
+	} {
+		full, err := Meant(name)
+		require.NoError(t, err, name)
+		require.Equal(t, want, full)
+		_, err = ParseLock(full)
+		require.NoError(t, err, name)
+	}
+	for name, want := range map[string]string{
+		"nodes/n1":     "did you mean node/n1? A lock of your own with this name is lock/nodes/n1",
+		"ode/n1":       "did you mean node/n1? A lock of your own with this name is lock/ode/n1",
+		"nide/a/b":     "did you mean node/a/b? A lock of your own with this name is lock/nide/a/b",
+		"Node/n1":      "did you mean node/n1? A lock of your own with this name is lock/Node/n1",
+		"node_res/n1":  "did you mean node-res/n1? A lock of your own with this name is lock/node_res/n1",
+		"locks/deploy": "did you mean lock/deploy? A lock of your own with this name is lock/locks/deploy",
+		"BGL":          "BGL is Ganeti's big lock; write cluster/BGL, or lock/BGL for a lock of your own with that name",
+	} {
+		_, err := Meant(name)
+		require.EqualError(t, err, want)
+	}
+	for _, name := range []string{"", "node", "config", "config/x", "a/", "/a", "a//b", "a b", "cluster/x", "lock/", strings.Repeat("x", 101)} {
+		full, err := Meant(name)
+		require.NoError(t, err, name)
+		require.Equal(t, name, full)
+		_, err = ParseLock(full)
+		require.Error(t, err, name)
+	}
+}
+
+// What Meant gives is a full name: it means the same lock, and only a free lock was named otherwise.
+func TestMeantIsIdempotent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[a-z]{0,9}[/.]?[a-z/]{0,5}`).Draw(t, "name")
+		full, err := Meant(name)
+		if err != nil {
+			return
+		}
+		again, err := Meant(full)
+		require.NoError(t, err)
+		require.Equal(t, full, again)
+		if l, err := ParseLock(full); full != name {
+			require.NoError(t, err)
+			require.Equal(t, Member(Free, name), l)
+		}
+	})
 }
 
 func TestNamesInErrorTextsAreHaskells(t *testing.T) {

@@ -35,10 +35,10 @@ func (c *Catalogue) RequiredLocks(input json.RawMessage, resources *config.Resou
 	return n, nil
 }
 
-// CheckBareLockNames refuses a bare name of a free lock that is also an instance or a node (demand.CheckBareNames). The
+// CheckShortLockNames refuses short names of free locks that may mean other locks (demand.CheckShortNames). The
 // input is that of a Draft. The error is a *Failure.
-func (c *Catalogue) CheckBareLockNames(input json.RawMessage, resources *config.Resources) error {
-	if bad := demand.CheckBareNames(demand.Read(input, resources)); bad != nil {
+func (c *Catalogue) CheckShortLockNames(input json.RawMessage, resources *config.Resources, ganetiMode bool) error {
+	if bad := demand.CheckShortNames(demand.Read(input, resources), ganetiMode); bad != nil {
 		return failureOf(bad)
 	}
 	return nil

@@ -389,9 +389,9 @@ func TestSecretsOfANestedOpcodeAreRefused(t *testing.T) {
 }
 
 func TestRunCommandRefusesLocksThatCannotBe(t *testing.T) {
-	const want = `want the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, or by [lockset] for all of its kind; or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it, found `
+	const want = `want the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, or by [lockset] for all of its kind; or a name of 1 to 100 letters, digits, dots, underscores, hyphens and slashes, with or without lock/ before it, found `
 	for _, test := range []struct{ params, param, text string }{
-		{`"locks": [["nodes/a", "shared"]]`, "locks", `at [0][0] ` + want + `"nodes/a"`},
+		{`"locks": [["nodes/a", "shared"]]`, "locks", `at [0][0] ` + want + `"nodes/a": did you mean node/a? A lock of your own with this name is lock/nodes/a`},
 		{`"locks": [["cluster/config", "shared"]]`, "locks", `at [0][0] ` + want + `"cluster/config"`},
 		{`"locks": [["cluster/[lockset]", "shared"]]`, "locks", `at [0][0] ` + want + `"cluster/[lockset]"`},
 		{`"locks": [["node/", "shared"]]`, "locks", `at [0][0] ` + want + `"node/"`},

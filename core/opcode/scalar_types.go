@@ -16,6 +16,7 @@ type scalarType struct {
 	accepts     func(v json.RawMessage) bool
 	ganeti      func(v json.RawMessage) string // Ganeti's text for a mismatch; nil if unknown
 	showValue   bool                           // errors may repeat the value, which is a single word
+	hint        func(v json.RawMessage) string // what the client may have meant by a value that is shown, "" if unknown; may be nil
 }
 
 func (t *scalarType) String() string { return t.description }
@@ -27,6 +28,9 @@ func (t *scalarType) check(v json.RawMessage) *mismatch {
 	m := mismatchOf(t, v)
 	if t.showValue {
 		m.found = shown(v)
+		if t.hint != nil && t.hint(v) != "" {
+			m.found += ": " + t.hint(v)
+		}
 	}
 	if t.ganeti != nil {
 		m.ganeti = t.ganeti(v)
@@ -57,7 +61,7 @@ var (
 	variableName   = &scalarType{description: "a non-empty string without '=' and NUL", accepts: isVariableName}
 	textWithoutNUL = &scalarType{description: "a string without NUL", accepts: isTextWithoutNUL}
 	absolutePath   = &scalarType{description: "an absolute path (a string that begins with /, without NUL)", accepts: isAbsolutePath}
-	lockNameType   = &scalarType{description: demand.LockNameDescription, accepts: demand.IsLockName, showValue: true}
+	lockNameType   = &scalarType{description: demand.LockNameDescription, accepts: demand.IsLockName, hint: demand.LockNameHint, showValue: true}
 	seconds        = &scalarType{description: "a number of seconds greater than 0 and at most 1000000000", accepts: isSeconds}
 )
 

@@ -317,7 +317,11 @@ func (o ruleOptions) predicates() ([]any, error) {
 		}
 		predicates = append(predicates, []any{"reason", anyOf("=~", "reason", o.Matches)})
 	}
-	predicates = append(predicates, o.ownPredicates()...)
+	own, err := o.ownPredicates()
+	if err != nil {
+		return nil, err
+	}
+	predicates = append(predicates, own...)
 	for _, pattern := range o.Names {
 		if _, err := regexp.Compile(pattern); err != nil {
 			return nil, cli.Usagef("--name-match: %v", err)

@@ -15,14 +15,15 @@ import (
 	"lockstep/core/lock"
 )
 
-// ownPredicates are the conditions that Ganeti does not have.
-func (o ruleOptions) ownPredicates() []any {
+// ownPredicates are the conditions that Ganeti does not have. The error is a *UsageError.
+func (o ruleOptions) ownPredicates() ([]any, error) {
 	var predicates []any
 	if len(o.Locks) > 0 {
-		names := slices.Clone(o.Locks)
-		for i, name := range names {
-			if lock.BareName(name) {
-				names[i] = lock.Member(lock.Free, name).String()
+		names := make([]string, len(o.Locks))
+		for i, name := range o.Locks {
+			var err error
+			if names[i], err = lock.Meant(name); err != nil {
+				return nil, cli.Usagef("--lock %s: %v", name, err)
 			}
 		}
 		predicates = append(predicates, []any{"lock", anyOf("==", "name", names)})
@@ -45,7 +46,7 @@ func (o ruleOptions) ownPredicates() []any {
 	if len(o.Names) > 0 {
 		predicates = append(predicates, []any{"name", anyOf("=~", "name", o.Names)})
 	}
-	return predicates
+	return predicates, nil
 }
 
 // plannedRule is the daemon's answer to LockstepTestFilter, with the warnings.

@@ -67,6 +67,8 @@ func TestMistakes(t *testing.T) {
 		`{run: [a], shell: true}`:                    `1:7: with "shell: true" run is a text, not a list`,
 		`{run: [a], shell: 1}`:                       `1:19: shell is true or false, not 1`,
 		`{run: [a], lock: "b:big"}`:                  `1:18: lock b:big: the mode of a lock is shared or exclusive, not "big"`,
+		`{run: [a], lock: nodes/n1}`:                 `1:18: lock nodes/n1: did you mean node/n1? A lock of your own with this name is lock/nodes/n1`,
+		`{run: [a], lock: [d/b, lock/d/b]}`:          `1:24: lock names lock/d/b twice`,
 		`{run: [a], lock: [b, lock/b]}`:              `1:22: lock names lock/b twice`,
 		`{run: [a], lock: 1}`:                        `1:18: a lock is a name, like deploy or deploy:shared, not a number`,
 		`{run: [a], env: [B]}`:                       `1:17: the environment has lines NAME: value, this is a list`,

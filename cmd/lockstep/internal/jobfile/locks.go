@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"lockstep/cmd/internal/doctree"
+	"lockstep/core/demand"
 	"lockstep/core/lock"
 )
 
 // Lock is a lock as the user names it. The daemon receives the name as it was given, because it refuses a
-// name without a slash that is also a node or an instance.
+// short name that is also a node or an instance.
 type Lock struct {
 	lock.Item
 	name string
@@ -32,17 +33,13 @@ func ParseLock(subject, text string) (Lock, error) {
 			return Lock{}, fmt.Errorf("%s %s: the mode of a lock is shared or exclusive, not %q", subject, text, text[i+1:])
 		}
 	}
-	full := name
-	switch {
-	case name == "BGL":
-		return Lock{}, fmt.Errorf("%s: BGL is Ganeti's big lock; write cluster/BGL, or lock/BGL for a lock of your own with that name", subject)
-	case lock.BareName(name):
-		full = "lock/" + name
+	full, err := lock.Meant(name)
+	if err != nil {
+		return Lock{}, fmt.Errorf("%s %s: %w", subject, text, err)
 	}
-	parsed, err := lock.ParseLock(full)
-	_, member, _ := strings.Cut(full, "/")
-	if err != nil || member == "" || parsed.Level() == lock.Config || parsed.Level() == lock.Cluster && parsed != lock.BGL {
-		return Lock{}, fmt.Errorf("%s: a lock is a name of letters, digits, dots, underscores and hyphens, like deploy; "+
+	parsed, ok := demand.ParseLockName(full)
+	if !ok {
+		return Lock{}, fmt.Errorf("%s: a lock is a name of letters, digits, dots, underscores, hyphens and slashes, like deploy or db/main; "+
 			"or cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ "+
 			"followed by a name or by [lockset]; not %q",
 			subject, name)

@@ -33,8 +33,8 @@ wait for it. A job that waits for the end of another job is shown as if it waite
 a lock with the name job/ID, with the accepted statuses.
 
 A NAME is a lock or a kind of locks: instance, nodegroup, node, node-res, network,
-cluster, lock or job. A name that is no kind and has no slash is the lock lock/NAME. A
-named lock is shown together with locks that include it: a held node/[lockset], which
+cluster, lock or job. A name that begins with no kind is the lock lock/NAME. A named
+lock is shown together with locks that include it: a held node/[lockset], which
 is all nodes, and an exclusively held cluster/BGL, which is all locks.
 
 A request is for all locks of an opcode at once. It is pending at each of them, with
@@ -85,13 +85,17 @@ func lockKinds() []string {
 // checkLockNames checks the arguments, and gives names of free locks their full names.
 func checkLockNames(names []string) error {
 	for i, name := range names {
-		if lock.BareName(name) && !slices.Contains(lockKinds(), name) {
-			names[i] = "lock/" + name
+		if kind, _, _ := strings.Cut(name, "/"); slices.Contains(lockKinds(), kind) {
 			continue
 		}
-		if kind, _, _ := strings.Cut(name, "/"); !slices.Contains(lockKinds(), kind) {
+		full, err := lock.Meant(name)
+		switch {
+		case err != nil:
+			return cli.Usagef("%s: %v", name, err)
+		case full == name:
 			return cli.Usagef("%q is not a lock: a name begins with one of %s, like node/n1", name, strings.Join(lockKinds(), ", "))
 		}
+		names[i] = full
 	}
 	return nil
 }

@@ -44,10 +44,11 @@ func (o *constraintOptions) register(flags *pflag.FlagSet) {
 const constraintsHelp = `--after, --lock, --any-lock and --rate-limit are conditions of the start.
 A name in --after stands for the newest job that has it now; its id is printed. If a
 job of --after ends with another status, the job fails; if it is canceled, the
-job is canceled. A lock is any name, like deploy, whose full name is lock/deploy; or
-one of Ganeti's: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and
-network/ with a name, or with [lockset] for all names. It is held exclusively, unless
-:shared is added. "lockstep why ID" shows what the job waits for.`
+job is canceled. A lock is any name, like deploy or db/main, whose full name is
+lock/deploy or lock/db/main; or one of Ganeti's: cluster/BGL, or one of instance/,
+nodegroup/, node/, node-res/ and network/ with a name, or with [lockset] for all names.
+It is held exclusively, unless :shared is added. "lockstep why ID" shows what the job
+waits for.`
 
 // dependency is [id, [status...]] on the wire (queue.md 1.5).
 type dependency [2]any
