@@ -162,7 +162,7 @@ func (x *Verdict) GetBy() string {
 }
 
 // UnfinishedJob is a job that has not ended. `encoded` is the content of its file. `held`: it
-// begins no opcode until HoldChanged. `name`: that of the submitter, for the filter engine.
+// begins no opcode until HoldChanged. `name`: that of the submitter, "" for none.
 // `wait` is what people see; the scheduler reports changes.
 type UnfinishedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`

@@ -13,6 +13,8 @@ import (
 type Batch struct {
 	At   time.Duration // after the settings are made
 	Jobs [][]OpSpec
+	// Names are the names of the jobs, "" for none; nil: none has a name.
+	Names []string
 }
 
 // BatchCheckers makes the checkers for RunBatches: all that can find a violation without faults,
@@ -94,7 +96,7 @@ func (c *client) submitAll(batches []Batch, failed *error) {
 			return
 		}
 		c.later(began.Add(batches[i].At).Sub(c.world.clock.Now()), func() {
-			c.submit(batches[i].Jobs, func(s *submission) {
+			c.submitAs(&submission{jobs: batches[i].Jobs, names: batches[i].Names}, func(s *submission) {
 				if *failed = s.err; s.err == nil {
 					next(i + 1)
 				}

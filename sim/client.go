@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +35,9 @@ type submission struct {
 	ids      []int64 // acknowledged
 	err      error   // refused, or unknown
 	answered bool
-	resent   bool // it was sent before, with an unknown outcome
-	followed bool // the client reads all output of the jobs
+	resent   bool     // it was sent before, with an unknown outcome
+	followed bool     // the client reads all output of the jobs
+	names    []string // of the jobs, instead of those that the client makes up; nil: there are none
 }
 
 // tag marks the opcodes of the submission's nth job.
@@ -92,13 +94,18 @@ func (w *World) newClient() *client {
 func (c *client) namesSubmissions() bool { return c.number%2 == 0 }
 
 // namesJobs reports whether the jobs of the submission have names.
-func (s *submission) namesJobs() bool { return s.client.namesJobs && (s.client.number+s.number)%2 == 0 }
+func (s *submission) namesJobs() bool {
+	return s.client.namesJobs && (s.client.number+s.number)%2 == 0 || slices.ContainsFunc(s.names, func(name string) bool { return name != "" })
+}
 
 // isLockstep reports whether the submission is made with LockstepSubmitJobs.
 func (s *submission) isLockstep() bool { return s.namesJobs() || s.followed }
 
 // name is the name of the submission's nth job; "" for none. Jobs of several submissions share names.
 func (s *submission) name(n int) string {
+	if s.names != nil {
+		return s.names[n]
+	}
 	if !s.namesJobs() || n == 2 {
 		return ""
 	}

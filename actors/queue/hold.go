@@ -176,5 +176,6 @@ func (q *queue) holdText(id int64, mayBegin bool) (done bool, text string) {
 func (q *queue) asUnfinished(e *entry) *messages.UnfinishedJob {
 	id := e.info.Id
 	h, held := q.holds.inForce[id]
-	return &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id], Held: held, HeldBy: h.By, Wait: e.info.Wait}
+	return &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id], Held: held, HeldBy: h.By,
+		Name: e.info.Name, Wait: e.info.Wait}
 }

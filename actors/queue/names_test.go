@@ -32,6 +32,8 @@ func TestANameIsSubmittedWithItsJob(t *testing.T) {
 		require.Equal(t, "nightly", b.rowOf(2).Info.Name)
 		require.Equal(t, "uid=7(bob)", b.rowOf(2).Info.User)
 		require.Empty(t, b.rowOf(3).Info.Name)
+		enqueued := kittest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs
+		require.Equal(t, []string{"nightly", ""}, []string{enqueued[0].Name, enqueued[1].Name}, "the scheduler learns durations by name")
 	})
 }
 

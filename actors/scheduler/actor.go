@@ -291,12 +291,14 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 		return
 	}
 	id := job.ID(m.Id)
-	s.recordDurations(ctx, m.Encoded)
 	delete(s.backlog.arrived, id)
+	name := ""
 	if j := s.jobs[id]; j != nil {
+		name = j.name
 		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: messages.JobLostFailure("The job is over")})
 		delete(s.jobs, id)
 	}
+	s.recordDurations(ctx, name, m.Encoded)
 	delete(s.answered, id)
 	s.forgetPause(ctx, id)
 	s.graph.Forget(id)

@@ -50,12 +50,12 @@ func (s *scheduler) readDurations(ctx actor.Context) {
 }
 
 // recordDurations learns the durations of a job that has ended, and plans a write of the table.
-func (s *scheduler) recordDurations(ctx actor.Context, encoded []byte) {
+func (s *scheduler) recordDurations(ctx actor.Context, name string, encoded []byte) {
 	j, err := job.Decode(encoded)
 	if err != nil || s.learned.table == nil || len(encoded) == 0 {
 		return
 	}
-	s.learned.table.RecordJob(j)
+	s.learned.table.RecordJob(j, name)
 	s.learnedChanged(ctx)
 }
 

@@ -180,6 +180,32 @@ func TestACrashLosesTheLastMinuteOfDurations(t *testing.T) {
 	})
 }
 
+// Jobs of one program are told from each other by their names without digits, also by a scheduler that has the durations from the file.
+func TestDurationsAreLearnedByName(t *testing.T) {
+	named := func(id int64, name string) *messages.UnfinishedJob {
+		w := unfinished(id, command("sh"))
+		w.Name = fmt.Sprintf("%s-%d", name, id)
+		return w
+	}
+	onDurations(t, "", func(t *testing.T, b *bench, s *durationsStore) {
+		for id := range int64(6) {
+			name, seconds := "check", int64(1)
+			if id%2 > 0 {
+				name, seconds = "backup", 3600
+			}
+			b.add(named(id+1, name))
+			require.Equal(t, []int64{id + 1}, b.takePicked())
+			b.endAfter(id+1, "sh", seconds)
+		}
+		b.Advance(time.Minute)
+		require.Equal(t, []string{"OP_RUN_COMMAND sh name:check-", "OP_RUN_COMMAND sh name:backup-", "OP_RUN_COMMAND sh"}, s.kinds(t))
+		b.Restart(b.scheduler)
+		b.Advance(kittest.Backoff)
+		b.answerJobsRequest(nil, all(named(101, "backup"), named(102, "check")))
+		require.Equal(t, []int64{102}, b.takePicked())
+	})
+}
+
 // A damaged file is quarantined, and the scheduler begins without history.
 func TestADamagedFileOfDurationsIsQuarantined(t *testing.T) {
 	onDurations(t, `{"all": [-1]}`, func(t *testing.T, b *bench, s *durationsStore) {

@@ -22,6 +22,7 @@ import (
 // one.
 type scheduledJob struct {
 	id         job.ID
+	name       string // what the submitter calls it, "" for none
 	priority   int
 	receivedUs int64
 	encoded    []byte
@@ -57,7 +58,7 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 		s.config.Env.Log().WithField("err", err).Error("invalid job received from the queue")
 		return nil
 	}
-	known := &scheduledJob{id: j.ID, priority: j.Priority(), receivedUs: j.Received.Sec*1e6 + j.Received.Usec,
+	known := &scheduledJob{id: j.ID, name: w.Name, priority: j.Priority(), receivedUs: j.Received.Sec*1e6 + j.Received.Usec,
 		encoded: w.Encoded, decoded: j, op: j.FirstUnfinished(), limits: sched.ReasonLimits(j), verdict: w.Verdict, shown: w.Wait}
 	if w.Held {
 		known.hold = &messages.HoldReason{By: w.HeldBy}
@@ -167,7 +168,7 @@ func (j *scheduledJob) demand(s *scheduler) *demand {
 	}
 	d := &demand{declared: s.config.Catalogue.Declare(decoded.Ops[j.op].Input, s.resources)}
 	for i := j.op; i < len(decoded.Ops); i++ {
-		d.expected += s.learned.table.Expect(durations.KindOf(decoded.Ops[i].Input)).Median
+		d.expected += s.learned.table.Expect(durations.KindOf(decoded.Ops[i].Input, j.name)).Median
 	}
 	return d
 }

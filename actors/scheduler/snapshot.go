@@ -37,6 +37,7 @@ type Snapshot struct {
 
 // remaining is the opcodes of a job from one on.
 type remaining struct {
+	name    string
 	encoded []byte
 	op      int
 }
@@ -66,8 +67,8 @@ func (m *Snapshot) ops(r remaining) []forecast.Op {
 	}
 	var ops []forecast.Op
 	for _, op := range j.Ops[r.op:] {
-		kind := durations.KindOf(op.Input)
-		ops = append(ops, forecast.Op{Declared: m.catalogue.Declare(op.Input, m.resources), Kind: kind, Takes: m.learned.Expect(kind)})
+		kind := durations.KindOf(op.Input, r.name)
+		ops = append(ops, forecast.Op{Declared: m.catalogue.Declare(op.Input, m.resources), Kind: kind.Program, Takes: m.learned.Expect(kind)})
 	}
 	return ops
 }
@@ -144,6 +145,6 @@ func (s *scheduler) copyJob(a *Snapshot, list *[]forecast.Job, id job.ID) {
 	if j.beganUs > 0 {
 		c.Began = time.UnixMicro(j.beganUs)
 	}
-	a.opcodes[id] = remaining{j.encoded, j.op}
+	a.opcodes[id] = remaining{j.name, j.encoded, j.op}
 	*list = append(*list, c)
 }

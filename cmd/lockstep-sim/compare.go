@@ -24,6 +24,7 @@ type compareOptions struct {
 	seeds     string
 	without   []string
 	estimates bool
+	kindsBy   string
 	json      bool
 }
 
@@ -35,6 +36,7 @@ func (o *compareOptions) workFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Nodes, "nodes", 40, "`number` of nodes, with eight instances each")
 	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would occupy without waiting")
 	flags.Uint64Var(&o.Seed, "seed", 1, "the seed to run")
+	flags.StringVar(&o.kindsBy, "kinds-by", study.ByLabel, "what tells the daemon the `kind` of a job: label, name, or program, of which there is one")
 	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep for all runs, `name=value`, such as predictive_ticks=120")
 }
 
@@ -51,7 +53,7 @@ func (o *compareOptions) parse() (study.Mix, study.CompareOptions, error) {
 	if settings["predictive"] != nil || settings["order"] != nil {
 		return study.Mix{}, study.CompareOptions{}, errors.New("--set order: the comparison sets this itself")
 	}
-	options := study.CompareOptions{MixOptions: o.MixOptions, Settings: settings}
+	options := study.CompareOptions{MixOptions: o.MixOptions, Settings: settings, KindsBy: o.kindsBy}
 	return mix, options, options.Validate()
 }
 
@@ -109,6 +111,8 @@ orders expected, weights and plain, and in the order expected with a daemon that
 beforehand how long each opcode takes (informed). With several seeds the figures are
 means. --without omits a run. --estimates asks the daemon every five minutes when jobs
 are expected to start, and reports how wrong the first estimate of each job was.
+--kinds-by says what tells the daemon the kinds of jobs: the label of --kind, their
+names ("verify-17"), or their program alone, which is the same for all jobs.
 
 The mixes:
 ` + mixList(),

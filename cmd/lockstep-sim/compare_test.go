@@ -34,6 +34,8 @@ func TestCompareReportsEstimates(t *testing.T) {
 	text := compared(t, "--mix", "disks", "--load", "0.3", "--without", "plain,weights", "--estimates")
 	require.Contains(t, text, "Estimates of the start in the run expected, for ")
 	require.Contains(t, text, "Estimates of the start in the run informed, for ")
+	named := compared(t, "--mix", "disks", "--load", "0.3", "--without", "plain,weights,informed", "--estimates", "--kinds-by", "name")
+	require.Contains(t, named, "Estimates of the start in the run expected, for ")
 	require.Contains(t, text, "inside their range")
 }
 

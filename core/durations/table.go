@@ -24,6 +24,8 @@ const (
 	windowSize = 32
 	// rowsMax is the maximum number of kinds. The kind whose last duration is oldest makes room.
 	rowsMax = 1_000
+	// ownMin is how many durations an own kind needs before it counts in place of its program.
+	ownMin = 3
 	// kindMax is the maximum length of a kind, in bytes; it is cut there.
 	kindMax = 100
 	// durationMaxMs is the longest duration that counts: a year.
@@ -64,9 +66,21 @@ func (w *window) quantile(percent int) time.Duration {
 	return time.Duration(sorted[max((len(sorted)*percent+99)/100, 1)-1]) * time.Millisecond
 }
 
-// Record adds the duration of an opcode that has ended. Only a success counts in the durations of all kinds. If a new kind exceeds
-// rowsMax, the kind that has had no duration for longest is evicted.
-func (t *Table) Record(kind string, took time.Duration, succeeded bool) {
+// Record adds the duration of an opcode that has ended, to both of its kinds. Only a success counts in the durations of all kinds. If a new
+// kind exceeds rowsMax, the kind that has had no duration for longest is evicted; a program has had its duration after its own kinds.
+func (t *Table) Record(kind Kind, took time.Duration, succeeded bool) {
+	ms := min(max(took.Milliseconds(), 0), durationMaxMs)
+	t.rowFor(kind.Own).add(ms, succeeded)
+	if kind.Program != kind.Own {
+		t.rowFor(kind.Program).add(ms, succeeded)
+	}
+	if succeeded {
+		t.all.add(ms)
+	}
+}
+
+// rowFor is the row of a kind that has a duration now.
+func (t *Table) rowFor(kind string) *row {
 	if t.rows == nil {
 		t.rows = map[string]*row{}
 	}
@@ -80,14 +94,18 @@ func (t *Table) Record(kind string, took time.Duration, succeeded bool) {
 	}
 	t.count++
 	r.last = t.count
-	ms := min(max(took.Milliseconds(), 0), durationMaxMs)
+	return r
+}
+
+func (r *row) add(ms int64, succeeded bool) {
 	if succeeded {
 		r.succeeded.add(ms)
-		t.all.add(ms)
 	} else {
 		r.failed.add(ms)
 	}
 }
+
+func (r *row) len() int { return len(r.succeeded.ms) + len(r.failed.ms) }
 
 // evict removes the kind that has had no duration for longest.
 func (t *Table) evict() {
@@ -107,10 +125,14 @@ type Range struct {
 	Known             bool
 }
 
-// Expect is the range of a kind: from its successes, or its failures if it has no success. For a kind without durations it is the range
-// of all kinds; without any duration it is Unknown.
-func (t *Table) Expect(kind string) Range {
-	if r := t.rows[kind]; r != nil {
+// Expect is the range of a kind: from its successes, or its failures if it has no success. Its program counts while the own kind has fewer
+// than ownMin durations. For a kind without durations it is the range of all kinds; without any duration it is Unknown.
+func (t *Table) Expect(kind Kind) Range {
+	r := t.rows[kind.Own]
+	if program := t.rows[kind.Program]; program != nil && (r == nil || r.len() < ownMin) {
+		r = program
+	}
+	if r != nil {
 		w := &r.succeeded
 		if len(w.ms) == 0 {
 			w = &r.failed

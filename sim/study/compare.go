@@ -1,10 +1,13 @@
 package study
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +25,8 @@ type CompareOptions struct {
 	Without []string
 	// Estimates adds how wrong estimates were, in the order expected. The daemon is asked for them during the runs.
 	Estimates bool
+	// KindsBy is one of the ways of KindsBy in which the runs other than Informed tell the kinds of jobs; "" is ByLabel.
+	KindsBy string
 	// OnJobEnd is called at the end of each job of all runs, one call at a time.
 	OnJobEnd func()
 }
@@ -29,6 +34,9 @@ type CompareOptions struct {
 // Validate returns an error that names a value out of range.
 func (o CompareOptions) Validate() error {
 	_, err := SettingsWith(o.Settings)
+	if o.KindsBy != "" && !slices.Contains(KindsBy, o.KindsBy) {
+		err = errors.Join(err, fmt.Errorf("kinds by %q: there are %s", o.KindsBy, strings.Join(KindsBy, ", ")))
+	}
 	return errors.Join(o.MixOptions.Validate(), err)
 }
 
@@ -111,6 +119,8 @@ func measure(batches []batch, o CompareOptions, name string, ended func()) (Outc
 	if name == Informed {
 		order = config.OrderExpected
 		batches = withKnownDurations(batches)
+	} else {
+		batches = withKindsBy(cmp.Or(o.KindsBy, ByLabel), batches)
 	}
 	values["order"] = strconv.AppendQuote(nil, order)
 	settings, err := SettingsWith(values)
@@ -145,9 +155,9 @@ func measure(batches []batch, o CompareOptions, name string, ended func()) (Outc
 func runBatches(w *sim.World, batches []batch, settings map[string][]byte, m *metrics) ([][]int64, error) {
 	work, jobs := make([]sim.Batch, len(batches)), 0
 	for i, b := range batches {
-		work[i] = sim.Batch{At: b.at, Jobs: make([][]sim.OpSpec, len(b.jobs))}
+		work[i] = sim.Batch{At: b.at, Jobs: make([][]sim.OpSpec, len(b.jobs)), Names: make([]string, len(b.jobs))}
 		for k, j := range b.jobs {
-			work[i].Jobs[k] = j.ops
+			work[i].Jobs[k], work[i].Names[k] = j.ops, j.name
 		}
 		jobs += len(b.jobs)
 	}

@@ -43,7 +43,7 @@ func knownDurations() *durations.Table {
 	for step := stepOf(0); step <= stepOf(31*24*time.Hour); step++ {
 		seconds := math.Pow(10, (float64(step)+0.5)/stepsPerDecade)
 		op := sim.OpSpec(fmt.Sprintf("run run_for=1 kind=step%d", step))
-		t.Record(durations.KindOf(op.Encode("")), time.Duration(seconds*float64(time.Second)), true)
+		t.Record(durations.KindOf(op.Encode(""), ""), time.Duration(seconds*float64(time.Second)), true)
 	}
 	return t
 }

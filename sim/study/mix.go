@@ -103,6 +103,7 @@ type batch struct {
 // plannedJob is a job of a mix.
 type plannedJob struct {
 	kind string
+	name string // that the daemon knows, "" for none
 	ops  []sim.OpSpec
 }
 
@@ -198,5 +199,5 @@ func (p *planner) add(kind string, ops ...sim.OpSpec) {
 	for i := range ops {
 		ops[i] += sim.OpSpec(" kind=" + kind)
 	}
-	p.jobs = append(p.jobs, plannedJob{kind, ops})
+	p.jobs = append(p.jobs, plannedJob{kind: kind, ops: ops})
 }

@@ -63,14 +63,14 @@ type activeJob struct {
 
 // executed is an opcode that has ended.
 type executed struct {
-	kind string
+	kind durations.Kind
 	took time.Duration
 }
 
 // opcodePlan is an opcode as the daemon sees it, with its duration.
 type opcodePlan struct {
 	declared lock.Declaration
-	kind     string
+	kind     durations.Kind
 	needs    lock.RequiredLocks
 	duration time.Duration
 }
@@ -178,7 +178,7 @@ func (w *engine) parsedOpcodes(i int) ([]opcodePlan, error) {
 		if len(needs.AnyOf) > 0 {
 			return nil, fmt.Errorf("job %d of the work: opportunistic locks are not supported here", i+1)
 		}
-		plans[k] = opcodePlan{w.catalogue.Declare(draft.Input, nil), durations.KindOf(draft.Input), needs, op.Duration}
+		plans[k] = opcodePlan{w.catalogue.Declare(draft.Input, nil), durations.KindOf(draft.Input, ""), needs, op.Duration}
 	}
 	return plans, nil
 }
