@@ -85,6 +85,7 @@ type NextJob struct {
 	ID       int64    `json:"id"`
 	Name     string   `json:"name"` // empty: none
 	User     string   `json:"user"` // empty: unknown
+	UserName string   `json:"user_name"`
 	Priority int      `json:"priority"`
 	Summary  []string `json:"summary"`
 	Received Time     `json:"received_ts"`
@@ -97,9 +98,10 @@ type ListedJob struct {
 	ID       int64    `json:"id"`
 	Name     string   `json:"name"` // empty: none
 	Status   string   `json:"status"`
-	Result   string   `json:"result"` // end of the job in words; empty: it has succeeded or not ended, or nothing is known
-	User     string   `json:"user"`   // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
-	Parent   int64    `json:"parent"` // the job whose process has submitted the job; 0: none, or it is not known
+	Result   string   `json:"result"`    // end of the job in words; empty: it has succeeded or not ended, or nothing is known
+	User     string   `json:"user"`      // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
+	UserName string   `json:"user_name"` // of the submitter, as "alice" or "deploy"; the number of one without a name
+	Parent   int64    `json:"parent"`    // the job whose process has submitted the job; 0: none, or it is not known
 	Priority int      `json:"priority"`
 	Summary  []string `json:"summary"`
 	Received Time     `json:"received_ts"`

@@ -10,6 +10,7 @@ import (
 
 	"lockstep/core/answer"
 	"lockstep/core/job"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 
@@ -209,6 +210,7 @@ func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
 	dst = appendText(append(dst, `,"status":`...), ClientStatus(info).String())
 	dst = appendText(append(dst, `,"result":`...), info.Result)
 	dst = appendText(append(dst, `,"user":`...), info.User)
+	dst = appendText(append(dst, `,"user_name":`...), record.User(info.User))
 	dst = strconv.AppendInt(append(dst, `,"parent":`...), info.Parent, 10)
 	dst = strconv.AppendInt(append(dst, `,"priority":`...), int64(info.Priority), 10)
 	dst = appendList(append(dst, `,"summary":`...), info.Summary, appendText)

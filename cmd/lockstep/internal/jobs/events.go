@@ -15,6 +15,7 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
+	"lockstep/core/record"
 )
 
 // eventsShown is the number of events that are shown without --all and --limit.
@@ -49,7 +50,7 @@ as they happen: what an owner holds and waits for, and rules that are added, rep
 or deleted. Flags that select jobs have no effect on them.
 
 With --json, one object per line: {"time", "job", "name", "status", "result", "user",
-"summary"}, {"time", "job", "archived": true}, {"time", "lock": {"owner", "job",
+"user_name", "summary"}, {"time", "job", "archived": true}, {"time", "lock": {"owner", "job",
 "locks", "held", "pending", "wanted"}}, {"time", "filter": {"uuid", "change", "rule"}}.`, eventsShown, selection.Help),
 		Example: `  lockstep events
   lockstep events --follow
@@ -79,6 +80,7 @@ type jobEvent struct {
 	Status   string           `json:"status,omitempty"`
 	Result   string           `json:"result,omitempty"`
 	User     string           `json:"user,omitempty"`
+	UserName string           `json:"user_name,omitempty"`
 	Summary  []string         `json:"summary,omitempty"`
 	Archived bool             `json:"archived,omitempty"`
 }
@@ -86,13 +88,14 @@ type jobEvent struct {
 // eventOf is the event that a job gets a status at a time.
 func eventOf(job answer.ListedJob, at client.Timestamp, status, result string) jobEvent {
 	return jobEvent{
-		Time:    at,
-		Job:     job.ID,
-		Name:    job.Name,
-		Status:  status,
-		Result:  result,
-		User:    job.User,
-		Summary: job.Summary,
+		Time:     at,
+		Job:      job.ID,
+		Name:     job.Name,
+		Status:   status,
+		Result:   result,
+		User:     job.User,
+		UserName: record.User(job.User),
+		Summary:  job.Summary,
 	}
 }
 

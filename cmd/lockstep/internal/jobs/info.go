@@ -13,6 +13,7 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
+	"lockstep/core/record"
 )
 
 // NewInfoCommand is the command info.
@@ -26,8 +27,8 @@ reasons, result and last log lines, also of archived jobs. The values of secret
 parameters are not shown. ` + selection.ArgsHelp + `
 
 Exit code: 0; 1 if one of the jobs does not exist.
-With --json: a list of {"id", "name", "status", "result", "user", "parent", "priority",
-"archived", "received", "started", "ended", "opcodes": [{"summary", "status", "priority",
+With --json: a list of {"id", "name", "status", "result", "user", "user_name", "parent",
+"priority", "archived", "received", "started", "ended", "opcodes": [{"summary", "status", "priority",
 "started", "executing", "ended", "parameters": object, "result": any,
 "log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
 "started" is the time when the opcode began to wait for its locks, "executing" the
@@ -49,6 +50,7 @@ type jobInfo struct {
 	Name     string           `json:"name"`
 	Result   string           `json:"result"`
 	User     string           `json:"user"`
+	UserName string           `json:"user_name"`
 	Parent   int64            `json:"parent"`
 	Status   string           `json:"status"`
 	Priority int              `json:"priority"`
@@ -145,6 +147,7 @@ func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) err
 	for _, listed := range list.Jobs {
 		if job := at[listed.ID]; job != nil {
 			job.Name, job.Result, job.User, job.Parent = listed.Name, listed.Result, listed.User, listed.Parent
+			job.UserName = record.User(job.User)
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"lockstep/cmd/lockstep/internal/order"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
+	"lockstep/core/record"
 )
 
 // The numbers of jobs that list shows without --all and --limit.
@@ -57,8 +58,8 @@ command of a job says with "lockstep progress". A running job "waits for
 its reader" if its output waits for the command that follows it.
 
 With --json all selected jobs are printed: a list of {"id": number, "name": string,
-"status": string, "result": string, "user": string, "parent": number, "priority": number,
-"summary": [string], "received": time, "started": time, "ended": time,
+"status": string, "result": string, "user": string, "user_name": string,
+"parent": number, "priority": number, "summary": [string], "received": time, "started": time, "ended": time,
 "archived": bool, "reader_since": time, "progress": {"percent": number or null,
 "text": string, "since": time, "updated": time, "end": time}, "why": string,
 "estimate": object}, times as RFC 3339 or null. "parent" is the job whose process has
@@ -101,6 +102,7 @@ type ListedJob struct {
 	Status   string           `json:"status"`
 	Result   string           `json:"result"`
 	User     string           `json:"user"`
+	UserName string           `json:"user_name"`
 	Parent   int64            `json:"parent"` // the job that has submitted it; 0: none
 	Priority int              `json:"priority"`
 	Summary  []string         `json:"summary"`
@@ -210,8 +212,8 @@ func fetchList(ctx context.Context, daemon client.Querier, wanted answer.JobSele
 	}
 	jobs := make([]ListedJob, len(list.Jobs))
 	for i, job := range list.Jobs {
-		jobs[i] = ListedJob{ID: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User, Parent: job.Parent,
-			Priority: job.Priority, Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received),
+		jobs[i] = ListedJob{ID: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User,
+			UserName: record.User(job.User), Parent: job.Parent, Priority: job.Priority, Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received),
 			Started: client.Timestamp(job.Started), Ended: client.Timestamp(job.Ended), Archived: job.Archived,
 			Progress: cli.ShownProgress(job.Progress), said: job.Progress}
 	}
