@@ -107,6 +107,20 @@ func TestJobsWithNames(t *testing.T) {
 	}
 }
 
+// An opcode that no process here executes is refused, by lockstep's own call only.
+func TestAnOpcodeThatCannotBeExecutedIsRefused(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		const delay, export = `{"OP_ID": "OP_TEST_DELAY", "duration": 1}`, `{"OP_ID": "OP_GROUP_ADD", "group_name": "g"}`
+		c.Call("LockstepSubmitJobs", `[[{"ops": [`+delay+`]}, {"ops": [`+delay+`,`+export+`]}]]`)
+		require.Contains(t, c.Answer(), "this daemon cannot execute OP_GROUP_ADD, an opcode of Ganeti, in opcode 2 of 2, in job 2 of 2")
+		b.queue.Quiet()
+	})
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.Call("SubmitJob", `[[{"OP_ID": "OP_GROUP_ADD", "group_name": "g"}]]`)
+		kittest.Expect[*messages.SubmitJobs](b.queue)
+	})
+}
+
 // globs is the most expensive selection.
 var globs = func() string {
 	list, err := json.Marshal(slices.Repeat([]string{"*" + strings.Repeat("a", 98) + "b"}, 20))

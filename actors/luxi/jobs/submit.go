@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/luxi/call"
+	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/queuecopy"
 	"lockstep/core/record"
@@ -102,6 +103,9 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 		ops[i], all[i] = named.Ops, named
 	}
 	drafts, err := draftJobs(c.Config.Catalogue, ops)
+	if err == nil && c.Config.Distributor == nil { // the nodes of a Ganeti cluster execute Ganeti's opcodes
+		err = checkRun(c.Config.Catalogue, drafts)
+	}
 	if err != nil {
 		return fmt.Errorf("LockstepSubmitJobs: %w", err)
 	}
@@ -111,6 +115,20 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.By}, options, func(ctx actor.Context, ids []int64) {
 		c.SucceedCopied(ctx, append([]int64{}, ids...), jobUnits(ids)...)
 	})
+	return nil
+}
+
+// checkRun refuses jobs with an opcode that has no executor. Ganeti's calls take them, and their jobs fail.
+func checkRun(catalogue *opcode.Catalogue, drafts []*messages.JobDraft) error {
+	for i, draft := range drafts {
+		for k, op := range draft.Ops {
+			name := job.OpID(op.Input)
+			if known, is := catalogue.Lookup(name); is && !known.Runs() {
+				return fmt.Errorf("this daemon cannot execute %s, an opcode of Ganeti, in opcode %d of %d, in job %d of %d",
+					name, k+1, len(draft.Ops), i+1, len(drafts))
+			}
+		}
+	}
 	return nil
 }
 

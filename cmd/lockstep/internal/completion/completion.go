@@ -109,15 +109,6 @@ func Priorities(*cobra.Command, []string, string) ([]string, cobra.ShellCompDire
 
 // Opcodes completes OP_IDs of opcodes that the daemon executes.
 func Opcodes(globals *cli.Globals) Func {
-	return opcodes(globals, func(op answer.Opcode) bool { return op.Runs })
-}
-
-// AllOpcodes completes OP_IDs of the catalogue, also of opcodes that this daemon cannot execute.
-func AllOpcodes(globals *cli.Globals) Func {
-	return opcodes(globals, func(answer.Opcode) bool { return true })
-}
-
-func opcodes(globals *cli.Globals, wanted func(answer.Opcode) bool) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var catalogue []answer.Opcode
 		if query(globals, "LockstepOpcodes", []any{}, &catalogue) != nil {
@@ -125,7 +116,7 @@ func opcodes(globals *cli.Globals, wanted func(answer.Opcode) bool) Func {
 		}
 		var all []string
 		for _, op := range catalogue {
-			if wanted(op) && strings.HasPrefix(op.Name, strings.ToUpper(word)) && !slices.Contains(args, op.Name) {
+			if op.Runs && strings.HasPrefix(op.Name, strings.ToUpper(word)) && !slices.Contains(args, op.Name) {
 				first, _, _ := strings.Cut(op.Doc, ". ")
 				all = append(all, candidate(op.Name, first))
 			}

@@ -201,7 +201,7 @@ With --json:
 		RunE: func(command *cobra.Command, args []string) error {
 			return runShow(command.Context(), globals, args[0])
 		},
-		ValidArgsFunction: completion.AllOpcodes(globals),
+		ValidArgsFunction: completion.Opcodes(globals),
 	}
 }
 
