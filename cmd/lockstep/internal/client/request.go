@@ -9,6 +9,9 @@ import (
 	"lockstep/core/job"
 )
 
+// TrailSource is the source in reason trails of what this program has submitted.
+const TrailSource = "gnt:client:lockstep"
+
 // ReasonTrail returns the trail that a submission appends to the reason of each of its
 // opcodes (queue.md 3.6): the user's text, if any, then the submitting command.
 func ReasonTrail(text, subcommand string, now time.Time) [][]any {
@@ -16,7 +19,7 @@ func ReasonTrail(text, subcommand string, now time.Time) [][]any {
 	if text != "" {
 		trail = append(trail, []any{"gnt:user", text, now.UnixNano()})
 	}
-	return append(trail, []any{"gnt:client:lockstep", subcommand, now.UnixNano()})
+	return append(trail, []any{TrailSource, subcommand, now.UnixNano()})
 }
 
 // NewRequestName returns a unique random name for a submission.

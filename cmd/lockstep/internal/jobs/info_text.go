@@ -14,6 +14,8 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/core/job"
+	"lockstep/core/record"
 )
 
 // infoLogLines is the maximum number of log lines shown per opcode.
@@ -93,7 +95,7 @@ func (p infoPrinter) parameters(value any) {
 		}
 	}
 	trail, _ := object["reason"].([]any)
-	trail = slices.DeleteFunc(slices.Clone(trail), client.NamesRequest)
+	trail = withoutOwnStep(slices.DeleteFunc(slices.Clone(trail), client.NamesRequest))
 	if len(trail) > 0 {
 		fmt.Fprintln(p.out, "    Reasons:")
 	}
@@ -108,8 +110,8 @@ func (p infoPrinter) reason(step any) string {
 	if !ok || len(parts) != 3 {
 		return cli.JSONText(step)
 	}
-	text := cli.PlainText(parts[0])
-	if said := cli.PlainText(parts[1]); said != "" {
+	text, said := sourceInWords(cli.PlainText(parts[0]), cli.PlainText(parts[1]))
+	if said != "" {
 		text += ": " + said
 	}
 	if number, ok := parts[2].(json.Number); ok {
@@ -118,6 +120,32 @@ func (p infoPrinter) reason(step any) string {
 		}
 	}
 	return text
+}
+
+// withoutOwnStep is the trail without its last step if that only repeats which opcode of which job it belongs to.
+func withoutOwnStep(trail []any) []any {
+	if len(trail) == 0 {
+		return trail
+	}
+	last, _ := trail[len(trail)-1].([]any)
+	if len(last) == 3 && strings.HasPrefix(cli.PlainText(last[0]), "gnt:opcode:") {
+		return trail[:len(trail)-1]
+	}
+	return trail
+}
+
+// sourceInWords is a source of a reason trail, with its text, in words: the submitter by name, and this program without Ganeti's prefix.
+func sourceInWords(source, text string) (string, string) {
+	switch source {
+	case job.UserSource:
+		_, process, _ := strings.Cut(text, ", ")
+		return "user", strings.TrimSuffix(record.User(text)+", "+process, ", ")
+	case client.TrailSource:
+		return "lockstep", text
+	case "gnt:user":
+		return "reason", text
+	}
+	return source, text
 }
 
 func (p infoPrinter) result(opcode opcodeInfo) {
