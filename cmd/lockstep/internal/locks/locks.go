@@ -35,7 +35,8 @@ a lock with the name job/ID, with the accepted statuses.
 A NAME is a lock or a kind of locks: instance, nodegroup, node, node-res, network,
 cluster, lock or job. A name that begins with no kind is the lock lock/NAME. A named
 lock is shown together with locks that include it: a held node/[lockset], which
-is all nodes, and an exclusively held cluster/BGL, which is all locks.
+is all nodes, and an exclusively held cluster/BGL, which is all locks. Who has any lock
+shares cluster/BGL; it is omitted, unless named, if all who share it have other locks.
 
 A request is for all locks of an opcode at once. It is pending at each of them, with
 the note "waits for another lock" where it could share the lock. The note "does not get
@@ -120,7 +121,10 @@ func runLocks(ctx context.Context, opts locksOptions, globals *cli.Globals, name
 	if globals.JSON {
 		return cli.PrintJSON(streams.Out, state.document())
 	}
-	state.Locks = slices.DeleteFunc(state.Locks, isIdle)
+	all := state.Locks
+	state.Locks = slices.DeleteFunc(slices.Clone(all), func(row answer.Lock) bool {
+		return isIdle(row) || len(names) == 0 && row.Name == bigLock && isBeside(row, all)
+	})
 	switch {
 	case opts.Graph:
 		graph := newWaitGraph(state)
@@ -187,6 +191,32 @@ func standsFor(r answer.Lock, argument string) bool {
 		return r.Mode == "exclusive"
 	}
 	return member != "" && r.Name == kind+"/"+lockset
+}
+
+// isBeside reports whether nobody holds or requests the lock exclusively or alone: all who share it have or want another one, too.
+func isBeside(r answer.Lock, all []answer.Lock) bool {
+	alone := map[string]bool{}
+	for _, owner := range r.Owners {
+		alone[owner] = true
+	}
+	for _, w := range r.Pending {
+		alone[w.Owner] = true
+		if w.Mode == "exclusive" {
+			return false
+		}
+	}
+	for _, other := range all {
+		if other.Name == r.Name {
+			continue
+		}
+		for _, owner := range other.Owners {
+			delete(alone, owner)
+		}
+		for _, w := range other.Pending {
+			delete(alone, w.Owner)
+		}
+	}
+	return r.Mode != "exclusive" && len(alone) == 0
 }
 
 // isIdle reports whether the lock itself is neither held nor requested.
