@@ -11,6 +11,14 @@ import (
 	"lockstep/edge/confd"
 )
 
+// unaskedLevel is the level of the message that a server of Ganeti's does not run at its default address. Without Ganeti nobody may need it.
+func unaskedLevel(c settings.Config) logrus.Level {
+	if c.Ganeti.Enabled {
+		return logrus.WarnLevel
+	}
+	return logrus.InfoLevel
+}
+
 // OpenConfd starts the server of queries about the configuration before the tree of actors, so that it is there in each role; nil: there is
 // none. node is the address of this node in its cluster, "" without one. If the default address cannot be used, the daemon runs without
 // the server.
@@ -22,7 +30,7 @@ func OpenConfd(c settings.Config, log *logrus.Logger, node string) (*confd.Serve
 	server, err := confd.Listen(confd.Config{Log: log, Address: address, DataDir: c.DataDir})
 	isUnusable := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 	if isUnusable && !c.Confd.AddressGiven {
-		log.WithFields(logrus.Fields{"address": address, "err": err}).Warn(
+		log.WithFields(logrus.Fields{"address": address, "err": err}).Log(unaskedLevel(c),
 			"ConfD answers no queries: its default address cannot be used; choose another with --confd-address, or none")
 		return nil, nil
 	}

@@ -92,7 +92,8 @@ func (m *Mond) open(api *RemoteAPI) error {
 	}
 	listener, err := net.Listen("tcp", c.Address)
 	if errors.Is(err, syscall.EADDRINUSE) && !c.AddressGiven {
-		m.log.WithField("address", c.Address).Warn("MonD not started: its default address is in use; choose another with --mond-address, or none")
+		m.log.WithField("address", c.Address).Log(unaskedLevel(m.config),
+			"MonD not started: its default address is in use; choose another with --mond-address, or none")
 		return nil
 	}
 	if err != nil {
