@@ -34,7 +34,7 @@ func (x *Console) opcodes(q *request) error {
 	v := opcodesView{Search: strings.TrimSpace(q.URL.Query().Get("search"))}
 	for _, op := range all {
 		switch {
-		case !op.Runs:
+		case !op.Runs && !op.Defined: // this daemon cannot execute it
 		case v.Search != "" && !strings.Contains(strings.ToLower(op.Name+" "+op.Doc), strings.ToLower(v.Search)):
 		case op.Defined:
 			v.Declared = append(v.Declared, op)

@@ -72,7 +72,7 @@ func hostileQueue() fixedAnswers {
 				Blockers: []answer.LockOwner{{Who: answer.Principal{Name: hostile + "2", Named: true}}}, Locks: [][]string{{hostile}}}}},
 		"LockstepNodes":       *hostileNodes(),
 		"LockstepGetSettings": map[string]any{"order": hostile},
-		"LockstepOpcodes":     []answer.Opcode{{Name: "OP_TEST_DELAY", Doc: hostile, Params: []answer.OpcodeParam{{Name: hostile, Type: hostile, Doc: hostile}}}},
+		"LockstepOpcodes":     []answer.Opcode{{Name: "OP_TEST_DELAY", Doc: hostile, Runs: true, Params: []answer.OpcodeParam{{Name: hostile, Type: hostile, Doc: hostile}}}},
 		"LockstepListFilters": []any{map[string]any{"uuid": hostile, "priority": 0, "predicates": []any{[]any{"reason", []any{"=~", "reason", hostile}}}, "action": "PAUSE", "reason_trail": trail, "until": 1}},
 		"QueryJobs": func(args ...any) any {
 			if fields := args[1].([]string); len(fields) == 2 { // status and oplog
