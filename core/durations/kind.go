@@ -20,7 +20,7 @@ type Kind struct{ Own, Program string }
 const runCommand = "OP_RUN_COMMAND"
 
 // KindOf is the kind of an opcode, by its stored input and the name of its job, "" for none. For a command Program is OP_ID and the base
-// name of its program. Own adds the first of these that there is: the label that the submitter gave; the name of the job without its digits;
+// name of its program. Own adds the first of these that there is: the submitter's label; the name of the job without its digits;
 // the first word that is no option (firstWord). Malformed input has the empty kind.
 func KindOf(input json.RawMessage, jobName string) Kind {
 	var op struct {

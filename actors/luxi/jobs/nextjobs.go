@@ -96,6 +96,7 @@ func nextJob(info *messages.JobInfo, reasons []answer.Reason) (answer.NextJob, b
 	if at < 0 || reasons[at].AtLeast {
 		return answer.NextJob{}, false
 	}
-	return answer.NextJob{ID: info.Id, Name: info.Name, User: info.User, UserName: record.User(info.User), Priority: int(info.Priority), Summary: info.Summary,
+	return answer.NextJob{ID: info.Id, Name: info.Name, User: info.User, UserName: record.User(info.User),
+		Priority: int(info.Priority), Summary: info.Summary,
 		Received: answer.TimeOf(info.ReceivedUs), Order: reasons[at], Limits: slices.Delete(slices.Clone(reasons), at, at+1)}, true
 }

@@ -213,8 +213,9 @@ func fetchList(ctx context.Context, daemon client.Querier, wanted answer.JobSele
 	jobs := make([]ListedJob, len(list.Jobs))
 	for i, job := range list.Jobs {
 		jobs[i] = ListedJob{ID: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User,
-			UserName: record.User(job.User), Parent: job.Parent, Priority: job.Priority, Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received),
-			Started: client.Timestamp(job.Started), Ended: client.Timestamp(job.Ended), Archived: job.Archived,
+			UserName: record.User(job.User), Parent: job.Parent, Priority: job.Priority, Summary: cli.OrEmpty(job.Summary),
+			Received: client.Timestamp(job.Received),
+			Started:  client.Timestamp(job.Started), Ended: client.Timestamp(job.Ended), Archived: job.Archived,
 			Progress: cli.ShownProgress(job.Progress), said: job.Progress}
 	}
 	for _, wait := range list.Readers {

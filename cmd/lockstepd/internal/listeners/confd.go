@@ -11,7 +11,7 @@ import (
 	"lockstep/edge/confd"
 )
 
-// unaskedLevel is the level of the message that a server of Ganeti's does not run at its default address. Without Ganeti nobody may need it.
+// unaskedLevel is the level of the message that a server of Ganeti's does not run at its default address. Without Ganeti none is needed.
 func unaskedLevel(c settings.Config) logrus.Level {
 	if c.Ganeti.Enabled {
 		return logrus.WarnLevel
