@@ -151,10 +151,17 @@ func (p *process) runCommand(index int, input json.RawMessage) {
 		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", fmt.Sprintf("cannot start %v", op.Argv))})
 		return
 	}
+	p.shell.kill = func() {
+		p.shell.relay.start = nil
+		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", jobproc.EndedOnRequest)})
+	}
+	p.shell.relay.begin(func() { p.startCommand(index, s, op.Timeout) })
+}
+
+func (p *process) startCommand(index int, s script, timeout float64) {
 	m := p.machine
 	c := &command{process: p, life: &kernel.Lifetime{}, script: s, heldLocks: p.heldLocks, op: index,
-		stop: jobproc.NewCommandStop(m.world.clock.Now(), op.Timeout), output: &commandOutput{shell: p.shell}}
-	p.shell.relay.ending(false)
+		stop: jobproc.NewCommandStop(m.world.clock.Now(), timeout), output: &commandOutput{shell: p.shell}}
 	m.commands = append(m.commands, c)
 	if s.say != "" {
 		p.shell.log(stdout(s.say + "\n"))

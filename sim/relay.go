@@ -40,6 +40,7 @@ type relay struct {
 	told    time.Time     // since when output waits, as the daemon was told; zero: it does not
 	stop    func() bool   // stops the timer
 
+	start  func() // of a command that waits until there is room; nil: none does
 	final  func() // runs when the rest was passed on; nil: the job has not ended
 	ended  bool
 	awaits bool // the end waits for the follower, because the log lacks output
@@ -129,6 +130,9 @@ func (r *relay) goOn() {
 		room := r.source.Room(r.now())
 		r.tell()
 		if room == 0 {
+			if !r.opened {
+				r.open()
+			}
 			break
 		}
 		n := min(room, len(w.output))
@@ -138,6 +142,11 @@ func (r *relay) goOn() {
 			r.waiting = r.waiting[1:]
 			w.done()
 		}
+	}
+	if start := r.start; start != nil && r.source.Room(r.now()) > 0 {
+		r.start = nil
+		r.tell()
+		start()
 	}
 	if r.final != nil && !r.ended && (!r.awaits || !r.source.Expects()) {
 		r.passRest()
@@ -151,7 +160,7 @@ func (r *relay) goOn() {
 // arm sets the timer while output, or the end, waits.
 func (r *relay) arm() {
 	r.stop()
-	if r.ended || len(r.waiting) == 0 && r.final == nil {
+	if r.ended || len(r.waiting) == 0 && r.final == nil && r.start == nil {
 		return
 	}
 	wake, blocked := r.source.Deadline(), r.source.Blocked()
@@ -246,9 +255,19 @@ func (r *relay) gone(c *outputConn) {
 	r.goOn()
 }
 
-// ending says whether the opcode's command has ended.
-func (r *relay) ending(ends bool) {
-	r.source.Ending(ends)
+// begin calls start when the follower lacks no more than what is kept for it.
+func (r *relay) begin(start func()) {
+	r.source.Ending(false)
+	r.start = start
+	if r.source.Room(r.now()) == 0 && !r.opened {
+		r.open()
+	}
+	r.goOn()
+}
+
+// ending says that the opcode's command has ended.
+func (r *relay) ending() {
+	r.source.Ending(true)
 	r.goOn()
 }
 
@@ -348,7 +367,7 @@ func (o *commandOutput) readNext(stream outflow.Stream) {
 // finish calls then when all output of the command was read, which has ended.
 func (o *commandOutput) finish(then func()) {
 	o.read = then
-	o.shell.relay.ending(true)
+	o.shell.relay.ending()
 	o.checkEnd()
 }
 

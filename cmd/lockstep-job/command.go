@@ -62,6 +62,11 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	if refused != nil {
 		return *refused
 	}
+	if !x.relay.begin(x.killed) {
+		stop := jobproc.NewCommandStop(time.Now(), 0)
+		_ = stop.Request(time.Now())
+		return stop.Outcome()
+	}
 	out, err := newOutput(x.emit, x.relay, x.keep)
 	if err != nil {
 		return failure("OpExecError", "cannot make a pipe: "+err.Error())

@@ -42,7 +42,6 @@ type output struct {
 
 func newOutput(log func([]jobproc.LogEntry), relay *relay, keep *keeper) (*output, error) {
 	o := &output{log: log, relay: relay, keep: keep}
-	relay.ending(false)
 	for i, name := range []string{job.LogStdout, job.LogStderr} {
 		s := &o.streams[i]
 		s.name = name
@@ -143,7 +142,7 @@ func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) (ended bool) {
 // finish is called at the end of the command. It returns when the output is in the log: all of it when every writer has
 // closed its pipe, otherwise what has arrived after outputGrace, and an entry that names the streams that are open.
 func (o *output) finish() {
-	o.relay.ending(true)
+	o.relay.ending()
 	copied := make(chan struct{})
 	go func() {
 		o.copying.Wait()

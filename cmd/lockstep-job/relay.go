@@ -84,6 +84,7 @@ func (r *relay) write(stream outflow.Stream, output []byte) {
 			continue // the other stream may have taken the room meanwhile
 		}
 		if room == 0 {
+			r.take() // many small pieces fill the window before relayAfter
 			r.await()
 			continue
 		}
@@ -244,10 +245,39 @@ func (r *relay) takeAcks(id uint64, reader *outReader) {
 	}
 }
 
-// ending says whether the opcode's command has ended, see outflow.Source.Ending.
-func (r *relay) ending(ends bool) {
+// begin waits, before a command starts, until the follower lacks no more than what is kept for it: the former command may have left more.
+// It reports false if the opcode was killed meanwhile.
+func (r *relay) begin(killed <-chan struct{}) bool {
 	r.mu.Lock()
-	r.source.Ending(ends)
+	defer r.mu.Unlock()
+	r.source.Ending(false)
+	over := make(chan struct{})
+	defer close(over)
+	isKilled := false
+	go func() {
+		select {
+		case <-killed:
+			r.mu.Lock()
+			isKilled = true
+			r.mu.Unlock()
+			r.moved.Broadcast()
+		case <-over:
+		}
+	}()
+	for r.source.Room(time.Now()) == 0 && !isKilled {
+		if !r.tell() {
+			r.take()
+			r.await()
+		}
+	}
+	r.tell()
+	return !isKilled
+}
+
+// ending says that the opcode's command has ended, see outflow.Source.Ending.
+func (r *relay) ending() {
+	r.mu.Lock()
+	r.source.Ending(true)
 	r.mu.Unlock()
 	r.moved.Broadcast()
 }

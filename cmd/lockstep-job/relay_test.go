@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,7 +96,7 @@ func TestAFollowerGetsEverything(t *testing.T) {
 					write(1 + rng.IntN(60_000))
 				}
 			}
-			b.ending(true)
+			b.ending()
 			write(200_000)
 			require.NoError(t, b.finish(true))
 			close(gate)
@@ -224,7 +225,7 @@ func TestAJobWhoseLogLacksOutputTakesItsFollower(t *testing.T) {
 	got := 0
 	ended := b.read(end.Hello{Job: 7, Follows: true}, func(f outflow.Frame) { got += len(f.Output) })
 	b.write(outflow.Stdout, make([]byte, 1000))
-	b.ending(true)
+	b.ending()
 	require.NoError(t, b.finish(true))
 	received := <-ended
 	require.True(t, received.Ended)
@@ -236,7 +237,7 @@ func TestAJobWithLittleOutputTakesNoReader(t *testing.T) {
 	b := newRelayed(t, true)
 	ended := b.read(end.Hello{Job: 7, Follows: true}, func(outflow.Frame) {})
 	b.write(outflow.Stdout, make([]byte, 1000))
-	b.ending(true)
+	b.ending()
 	require.NoError(t, b.finish(false))
 	select {
 	case <-ended:
@@ -370,4 +371,73 @@ func TestTheEndOfOutputComesOnce(t *testing.T) {
 			require.Equal(t, size, read)
 		})
 	}
+}
+
+// A command that changes between its streams fills the window with few bytes. Its follower is waited for, and gets all.
+func TestAFollowerOfManySmallPieces(t *testing.T) {
+	b := newRelayed(t, true)
+	var got [2]int
+	ended := b.read(end.Hello{Job: 7, Follows: true}, func(f outflow.Frame) { got[f.Stream] += len(f.Output) })
+	const pieces = 9000
+	for range pieces {
+		b.write(outflow.Stdout, []byte("."))
+		b.write(outflow.Stderr, []byte("x"))
+	}
+	b.ending()
+	require.NoError(t, b.finish(true))
+	require.True(t, (<-ended).Ended)
+	require.Equal(t, [2]int{pieces, pieces}, got)
+}
+
+// What commands leave in their pipes is kept for a follower that has paused. The next command waits until there is room again, or it is
+// killed: so no command finds the follower given up because of a former one.
+func TestACommandWaitsForTheFollowerOfTheFormerOnes(t *testing.T) {
+	const left, commands = 128 << 10, 60
+	b := newRelayed(t, true)
+	waits, alive := make(chan struct{}, 100), make(chan struct{})
+	b.relay.changed = func(time.Time) { waits <- struct{}{} }
+	c := b.pair(end.Hello{Job: 7, Follows: true}, 0)
+	var began atomic.Int32
+	go func() {
+		defer close(alive)
+		for range commands {
+			if !b.begin(nil) {
+				return
+			}
+			began.Add(1)
+			b.write(outflow.Stdout, make([]byte, left))
+			b.ending()
+			b.hurry()
+		}
+	}()
+	<-waits
+	require.Less(t, began.Load(), int32(commands/2), "commands begin although nobody reads")
+	total := 0
+	reader := end.NewReader(c.reader, outflow.Position{})
+	for total < left*commands {
+		f, missing, err := reader.Next()
+		require.NoError(t, err)
+		require.Zero(t, missing)
+		total += len(f.Output)
+	}
+	<-alive
+}
+
+// A kill reaches a command that waits for its start until the follower has taken the output of former ones.
+func TestAKillEndsTheWaitBeforeACommand(t *testing.T) {
+	b := newRelayed(t, true)
+	b.pair(end.Hello{Job: 7, Follows: true}, 0)
+	b.write(outflow.Stdout, make([]byte, outflow.Standard(0).Capacity))
+	b.ending()
+	b.write(outflow.Stdout, make([]byte, 100_000))
+	killed, begins := make(chan struct{}), make(chan bool)
+	go func() { begins <- b.begin(killed) }()
+	close(killed)
+	require.False(t, <-begins)
+}
+
+func (b *relayed) room() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.source.Room(time.Now())
 }

@@ -168,7 +168,7 @@ func (s *Source) lacked() int64 {
 func (s *Source) Add(stream Stream, output []byte) { s.window.add(stream, output, s.lacked()) }
 
 // Ending says whether the command has ended: what is left in its pipes is taken although a follower has not taken the former output, so
-// that the end of a command does not wait for a reader. The next command waits until the follower lacks no more than Capacity.
+// that the end of a command does not wait for a reader. The next command starts when Room is not 0: the follower lacks less than Capacity.
 func (s *Source) Ending(ends bool) { s.ending, s.hurried = ends, false }
 
 // Hurry says, after Ending, that output of a command that has ended waits no longer: if it finds no room, the follower is given up.
