@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -8,32 +9,23 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/paths"
 )
 
-// KeptFile is what a job says of the file of one stream of an opcode, whose name only says that it is of a job with the same id.
-type KeptFile struct {
-	Since time.Time // it is not older
-	Bytes int64     // its size; Growing: unknown
-}
-
 // Growing is the size of a file that a process may write.
 const Growing = -1
-
-// clockSlack is how much too old a file may seem: some file systems count in units of two seconds.
-const clockSlack = 2 * time.Second
 
 // Kept reads what was kept of one stream of a job (--keep-output), over all its opcodes.
 type Kept struct {
 	dir    string
 	stream string
-	op     int        // of files[0]
-	files  []KeptFile // that are still to be opened
-	skip   int64      // bytes before the offset, from the beginning of files on
+	op     int     // of sizes[0]
+	sizes  []int64 // of the files that are still to be opened
+	skip   int64   // bytes before the offset, from the beginning of these files on
+	marked bool    // the directory has the mark of the job
 
 	open    *os.File // nil: none
 	left    int64    // how much of it may be read, in bytes
@@ -41,16 +33,21 @@ type Kept struct {
 }
 
 // OpenKept opens what was kept of a stream of a job, "stdout" or "stderr", from an offset on, which counts the stream's bytes over all
-// opcodes. files is what the job says of each opcode. At the end of what was kept, and where a file is missing or is not the job's,
-// Read returns io.EOF. The error is an [io/fs.ErrNotExist] if no output of the job is kept here. Of a job that runs, the reader may miss
-// output that comes after the call.
-func OpenKept(dataDir string, job int64, stream string, files []KeptFile, offset int64) (*Kept, error) {
+// opcodes. mark is the content of [paths.KeptMark] that the directory of this job has; sizes is what the job says of each opcode's file, in
+// bytes. At the end of what was kept, and where a file is missing or is not the job's, Read returns io.EOF. The error is an
+// [io/fs.ErrNotExist] if no output of the job is kept here. Of a job that runs, the reader may miss output that comes after the call.
+func OpenKept(dataDir string, job int64, mark, stream string, sizes []int64, offset int64) (*Kept, error) {
 	k := &Kept{dir: filepath.Join(dataDir, paths.KeptDirOf(job)), stream: stream, skip: offset}
+	content, err := os.ReadFile(filepath.Join(k.dir, paths.KeptMark))
+	k.marked = err == nil && string(content) == mark
+	if !k.marked && !errors.Is(err, fs.ErrNotExist) {
+		return nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: k.dir, Err: fs.ErrNotExist}))
+	}
 	entries, err := os.ReadDir(k.dir)
 	for _, e := range entries {
 		// What comes after the last file of now is left out: its beginning would be taken for output of the one before, which still grows.
-		if op, of, ok := paths.ParseKeptName(e.Name()); ok && of == stream && op < int64(len(files)) && e.Type().IsRegular() {
-			k.files = files[:max(len(k.files), int(op)+1)]
+		if op, of, ok := paths.ParseKeptName(e.Name()); ok && of == stream && op < int64(len(sizes)) && e.Type().IsRegular() {
+			k.sizes = sizes[:max(len(k.sizes), int(op)+1)]
 		}
 	}
 	return k, err
@@ -60,7 +57,7 @@ func OpenKept(dataDir string, job int64, stream string, files []KeptFile, offset
 func (k *Kept) Read(p []byte) (int, error) {
 	for {
 		if k.open == nil {
-			if len(k.files) == 0 {
+			if len(k.sizes) == 0 {
 				return 0, io.EOF
 			}
 			if err := k.next(); err != nil {
@@ -73,7 +70,7 @@ func (k *Kept) Read(p []byte) (int, error) {
 			return n, err
 		}
 		if k.left > 0 && !k.growing {
-			k.files = nil // it has become shorter
+			k.sizes = nil // it has become shorter
 		}
 		if err := k.Close(); err != nil {
 			return 0, err
@@ -83,32 +80,32 @@ func (k *Kept) Read(p []byte) (int, error) {
 
 // next opens the next file, unless the offset is behind it, or there is no file.
 func (k *Kept) next() error {
-	f, name := k.files[0], paths.KeptName(k.op, k.stream)
-	k.files, k.op = k.files[1:], k.op+1
-	if f.Bytes != Growing && k.skip >= f.Bytes {
-		k.skip -= f.Bytes
+	size, name := k.sizes[0], paths.KeptName(k.op, k.stream)
+	k.sizes, k.op = k.sizes[1:], k.op+1
+	if size != Growing && k.skip >= size {
+		k.skip -= size
 		return nil
 	}
 	file, info, err := openRegular(filepath.Join(k.dir, name))
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && f.Bytes == Growing: // there was no output
+	case errors.Is(err, fs.ErrNotExist) && size == Growing: // there was no output
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		k.files = nil
+		k.sizes = nil
 		return nil
 	case err != nil:
 		return err
-	case info.ModTime().Before(f.Since.Add(-clockSlack)), f.Bytes != Growing && info.Size() != f.Bytes: // it is another job's
-		k.files = nil
+	case size == Growing && !k.marked, size != Growing && info.Size() != size: // it is another job's, or cannot be told from it
+		k.sizes = nil
 		return file.Close()
-	case k.skip >= info.Size() && len(k.files) > 0: // of an opcode that has ended: the next one began after it
+	case k.skip >= info.Size() && len(k.sizes) > 0: // of an opcode that has ended: the next one began after it
 		k.skip -= info.Size()
 		return file.Close()
 	}
 	if _, err := file.Seek(k.skip, io.SeekStart); err != nil {
 		return errors.Join(err, file.Close())
 	}
-	k.open, k.growing, k.left = file, f.Bytes == Growing, f.Bytes-k.skip
+	k.open, k.growing, k.left = file, size == Growing, size-k.skip
 	if k.growing {
 		k.left = math.MaxInt64
 	}

@@ -8,31 +8,28 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"lockstep/core/paths"
 )
+
+// mark is that of the job.
+const mark = "[1795175118, 595666]\n"
 
 // keep writes a file of kept output.
 func keep(t *testing.T, dataDir string, op int, stream, content string) {
 	t.Helper()
 	dir := filepath.Join(dataDir, paths.KeptDirOf(7))
 	noError(t, os.MkdirAll(dir, 0o700))
+	noError(t, os.WriteFile(filepath.Join(dir, paths.KeptMark), []byte(mark), 0o600))
 	noError(t, os.WriteFile(filepath.Join(dir, paths.KeptName(op, stream)), []byte(content), 0o600))
 }
 
 // anyOf are the files of opcodes of which nothing is known.
-func anyOf(opcodes int) []KeptFile {
-	files := make([]KeptFile, opcodes)
-	for i := range files {
-		files[i].Bytes = Growing
-	}
-	return files
-}
+func anyOf(opcodes int) []int64 { return slices.Repeat([]int64{Growing}, opcodes) }
 
-func readKept(t *testing.T, dir string, files []KeptFile, offset int) string {
+func readKept(t *testing.T, dir string, sizes []int64, offset int) string {
 	t.Helper()
-	k, err := OpenKept(dir, 7, "stdout", files, int64(offset))
+	k, err := OpenKept(dir, 7, mark, "stdout", sizes, int64(offset))
 	noError(t, err)
 	got, err := io.ReadAll(k)
 	noError(t, err)
@@ -44,7 +41,7 @@ func readKept(t *testing.T, dir string, files []KeptFile, offset int) string {
 // It is the same whether the sizes are known or not.
 func TestKeptOutput(t *testing.T) {
 	dir := t.TempDir()
-	_, err := OpenKept(dir, 7, "stdout", anyOf(12), 0)
+	_, err := OpenKept(dir, 7, mark, "stdout", anyOf(12), 0)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no kept output: %v", err)
 	}
@@ -55,11 +52,11 @@ func TestKeptOutput(t *testing.T) {
 	keep(t, dir, 9, "stdout", "def")
 	keep(t, dir, 11, "other", "no")
 	keep(t, dir, 12, "stdout", "no such opcode")
-	known := make([]KeptFile, 12)
-	known[0].Bytes, known[9].Bytes, known[10].Bytes = 3, 3, 2
+	known := make([]int64, 12)
+	known[0], known[9], known[10] = 3, 3, 2
 	const all = "abcdefgh"
 	for offset := range len(all) + 3 {
-		for _, files := range [][]KeptFile{anyOf(12), known, append(slices.Clone(known[:10]), anyOf(2)...)} {
+		for _, files := range [][]int64{anyOf(12), known, append(slices.Clone(known[:10]), anyOf(2)...)} {
 			if got, want := readKept(t, dir, files, offset), all[min(offset, len(all)):]; got != want {
 				t.Errorf("from %d: %q, want %q", offset, got, want)
 			}
@@ -72,34 +69,35 @@ func TestKeptOutputOfAnotherJob(t *testing.T) {
 	dir := t.TempDir()
 	keep(t, dir, 0, "stdout", "abc")
 	keep(t, dir, 1, "stdout", "def")
-	begun := time.Now()
-	old := begun.Add(-time.Minute)
-	noError(t, os.Chtimes(filepath.Join(dir, paths.KeptDirOf(7), paths.KeptName(0, "stdout")), old, old))
-	for want, files := range map[string][]KeptFile{
+	for want, sizes := range map[string][]int64{
 		"":       {},
-		"abc":    {{Bytes: 3}},
-		"abcdef": {{Since: old, Bytes: 3}, {Since: begun, Bytes: Growing}},
+		"abc":    {3},
+		"abcdef": {3, Growing},
 	} {
-		if got := readKept(t, dir, files, 0); got != want {
-			t.Errorf("%v: %q, want %q", files, got, want)
+		if got := readKept(t, dir, sizes, 0); got != want {
+			t.Errorf("%v: %q, want %q", sizes, got, want)
 		}
 	}
-	for _, files := range [][]KeptFile{
-		{{}, {}},
-		{{Bytes: 2}, {Bytes: Growing}},
-		{{Bytes: 4}, {Bytes: Growing}},
-		{{Since: begun, Bytes: 3}, {Bytes: Growing}},
-		{{Since: begun, Bytes: Growing}, {Bytes: Growing}},
-	} {
-		if got := readKept(t, dir, files, 0); got != "" {
-			t.Errorf("%v: %q is another job's", files, got)
+	for _, sizes := range [][]int64{{0, 0}, {2, Growing}, {4, Growing}} {
+		if got := readKept(t, dir, sizes, 0); got != "" {
+			t.Errorf("%v: %q is another job's", sizes, got)
 		}
 	}
-	if got := readKept(t, dir, []KeptFile{{Bytes: 2}, {Bytes: 3}}, 2); got != "def" {
+	if got := readKept(t, dir, []int64{2, 3}, 2); got != "def" {
 		t.Errorf("behind another job's file: %q", got)
 	}
-	if got := readKept(t, dir, []KeptFile{{Bytes: 3}, {}, {Bytes: 1}}, 1); got != "bc" {
+	if got := readKept(t, dir, []int64{3, 0, 1}, 1); got != "bc" {
 		t.Errorf("before a missing file: %q", got)
+	}
+
+	// The mark tells them apart, whatever their sizes are. Without a mark, as an earlier version had none, the size must be known.
+	_, err := OpenKept(dir, 7, "[1, 2]\n", "stdout", []int64{3, 3}, 0)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another job's mark: %v", err)
+	}
+	noError(t, os.Remove(filepath.Join(dir, paths.KeptDirOf(7), paths.KeptMark)))
+	if got := readKept(t, dir, []int64{3, Growing}, 0); got != "abc" {
+		t.Errorf("without a mark: %q", got)
 	}
 }
 
@@ -107,7 +105,7 @@ func TestKeptOutputOfAnotherJob(t *testing.T) {
 func TestKeptOutputThatGrows(t *testing.T) {
 	dir := t.TempDir()
 	keep(t, dir, 0, "stdout", "abc")
-	k, err := OpenKept(dir, 7, "stdout", anyOf(2), 0)
+	k, err := OpenKept(dir, 7, mark, "stdout", anyOf(2), 0)
 	noError(t, err)
 	_, err = io.ReadFull(k, make([]byte, 3))
 	noError(t, err)

@@ -143,10 +143,13 @@ func (r *relay) goOn() {
 			w.done()
 		}
 	}
-	if start := r.start; start != nil && r.source.Room(r.now()) > 0 {
-		r.start = nil
+	if start := r.start; start != nil {
+		room := r.source.Room(r.now())
 		r.tell()
-		start()
+		if room > 0 {
+			r.start = nil
+			start()
+		}
 	}
 	if r.final != nil && !r.ended && (!r.awaits || !r.source.Expects()) {
 		r.passRest()

@@ -86,8 +86,7 @@ func newKeeper(dataDir string, j *job.Job, limit int64) (*keeper, error) {
 	if limit == 0 {
 		return nil, err
 	}
-	mark := fmt.Sprintf("[%d, %d]\n", j.Received.Sec, j.Received.Usec)
-	disk := &keptDirectory{dataDir: dataDir, path: filepath.Join(dataDir, paths.KeptDirOf(int64(j.ID))), mark: mark}
+	disk := &keptDirectory{dataDir: dataDir, path: filepath.Join(dataDir, paths.KeptDirOf(int64(j.ID))), mark: j.KeptMark()}
 	k := &keeper{disk: disk, directory: disk.path, limit: limit}
 	if err != nil {
 		k.stopped = err.Error()

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,7 +85,8 @@ func (b *keeping) emit(entries []jobproc.LogEntry) {
 // kept is what can be read of a stream.
 func (b *keeping) kept(stream string) []byte {
 	b.Helper()
-	k, err := persistence.OpenKept(b.dataDir, 7, stream, 0)
+	sizes := slices.Repeat([]int64{persistence.Growing}, 10)
+	k, err := persistence.OpenKept(b.dataDir, 7, "[1795175118, 595666]\n", stream, sizes, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

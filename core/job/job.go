@@ -11,6 +11,7 @@ package job
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -140,6 +141,9 @@ type Job struct {
 	// ProcessID is the operating system's id of the job process, 0 if unset.
 	ProcessID int
 }
+
+// KeptMark is the content of paths.KeptMark for the job's kept output: when it was submitted.
+func (j *Job) KeptMark() string { return fmt.Sprintf("[%d, %d]\n", j.Received.Sec, j.Received.Usec) }
 
 // Op is one opcode of a job, with its status, log and result (queue.md 3.3).
 type Op struct {

@@ -3,7 +3,6 @@ package opcode
 import (
 	"encoding/json"
 	"slices"
-	"time"
 
 	"lockstep/core/job"
 )
@@ -12,6 +11,7 @@ import (
 // of the data directory was put back, or at another node. So output that no part accounts for is not the job's.
 type Kept struct {
 	Ended bool
+	Mark  string     // the content of paths.KeptMark in the directory of the job's files
 	Parts []KeptPart // by opcode; none: nothing is kept
 	// Surely: files that no result vouches for yet were surely written, if a command has begun. Without it the setting keep_output may have
 	// been another one at the start of the job.
@@ -20,10 +20,9 @@ type Kept struct {
 
 // KeptPart is what is known of the kept output of one opcode.
 type KeptPart struct {
-	Since   time.Time // its files are not older
-	Vouched bool      // Stdout and Stderr are known: the opcode has ended
-	Stdout  int64     // bytes
-	Stderr  int64     // bytes
+	Vouched bool  // Stdout and Stderr are known: the opcode has ended
+	Stdout  int64 // bytes
+	Stderr  int64 // bytes
 }
 
 // KeptOf is what a job says of its kept output. byDefault is the setting keep_output.
@@ -31,14 +30,11 @@ type KeptPart struct {
 // An opcode that has ended vouches for what its result names. Without a result that the job process has written, the opcode runs, or
 // the log says that the process died (job.LogCut). Then the files have a beginning of the output.
 func KeptOf(j *job.Job, byDefault bool) Kept {
-	k := Kept{Ended: j.Status().Final()}
-	may, since := false, j.Received
+	k := Kept{Ended: j.Status().Final(), Mark: j.KeptMark()}
+	may := false
 	for i := range j.Ops {
 		op := &j.Ops[i]
-		if !op.Start.IsZero() {
-			since = op.Start
-		}
-		p := KeptPart{Since: since.Time(), Vouched: op.Status.Final() && !wasCut(op)}
+		p := KeptPart{Vouched: op.Status.Final() && !wasCut(op)}
 		if stdout, stderr, ok := keptIn(op.Result); ok {
 			p.Vouched, p.Stdout, p.Stderr = true, stdout, stderr
 			may, k.Surely = true, true

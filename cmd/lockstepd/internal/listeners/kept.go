@@ -54,12 +54,12 @@ func (dir keptFiles) Open(id int64, kept opcode.Kept, stream outflow.Stream, fro
 	if stream == outflow.Stderr {
 		name = job.LogStderr
 	}
-	files := make([]persistence.KeptFile, len(kept.Parts))
+	sizes := make([]int64, len(kept.Parts))
 	for i, p := range kept.Parts {
-		files[i] = persistence.KeptFile{Since: p.Since, Bytes: p.Of(name)}
+		sizes[i] = p.Of(name)
 		if !p.Vouched {
-			files[i].Bytes = persistence.Growing
+			sizes[i] = persistence.Growing
 		}
 	}
-	return persistence.OpenKept(string(dir), id, name, files, from)
+	return persistence.OpenKept(string(dir), id, kept.Mark, name, sizes, from)
 }
