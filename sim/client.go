@@ -95,7 +95,8 @@ func (c *client) namesSubmissions() bool { return c.number%2 == 0 }
 
 // namesJobs reports whether the jobs of the submission have names.
 func (s *submission) namesJobs() bool {
-	return s.client.namesJobs && (s.client.number+s.number)%2 == 0 || slices.ContainsFunc(s.names, func(name string) bool { return name != "" })
+	return s.client.namesJobs && (s.client.number+s.number)%2 == 0 ||
+		slices.ContainsFunc(s.names, func(name string) bool { return name != "" })
 }
 
 // isLockstep reports whether the submission is made with LockstepSubmitJobs.

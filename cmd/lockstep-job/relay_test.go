@@ -395,7 +395,7 @@ func TestACommandWaitsForTheFollowerOfTheFormerOnes(t *testing.T) {
 	const left, commands = 128 << 10, 60
 	b := newRelayed(t, true)
 	waits, alive := make(chan struct{}, 100), make(chan struct{})
-	b.relay.changed = func(time.Time) { waits <- struct{}{} }
+	b.changed = func(time.Time) { waits <- struct{}{} }
 	c := b.pair(end.Hello{Job: 7, Follows: true}, 0)
 	var began atomic.Int32
 	go func() {
@@ -434,10 +434,4 @@ func TestAKillEndsTheWaitBeforeACommand(t *testing.T) {
 	go func() { begins <- b.begin(killed) }()
 	close(killed)
 	require.False(t, <-begins)
-}
-
-func (b *relayed) room() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.source.Room(time.Now())
 }

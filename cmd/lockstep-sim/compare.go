@@ -36,7 +36,8 @@ func (o *compareOptions) workFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Nodes, "nodes", 40, "`number` of nodes, with eight instances each")
 	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would occupy without waiting")
 	flags.Uint64Var(&o.Seed, "seed", 1, "the seed to run")
-	flags.StringVar(&o.kindsBy, "kinds-by", study.ByLabel, "what tells the daemon the `kind` of a job: label, name, or program, of which there is one")
+	flags.StringVar(&o.kindsBy, "kinds-by", study.ByLabel,
+		"what tells the daemon the `kind` of a job: label, name, or program, of which there is one")
 	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep for all runs, `name=value`, such as predictive_ticks=120")
 }
 

@@ -61,8 +61,9 @@ var (
 	variableName   = &scalarType{description: "a non-empty string without '=' and NUL", accepts: isVariableName}
 	textWithoutNUL = &scalarType{description: "a string without NUL", accepts: isTextWithoutNUL}
 	absolutePath   = &scalarType{description: "an absolute path (a string that begins with /, without NUL)", accepts: isAbsolutePath}
-	lockNameType   = &scalarType{description: demand.LockNameDescription, accepts: demand.IsLockName, hint: demand.LockNameHint, showValue: true}
-	seconds        = &scalarType{description: "a number of seconds greater than 0 and at most 1000000000", accepts: isSeconds}
+	lockNameType   = &scalarType{description: demand.LockNameDescription, accepts: demand.IsLockName, hint: demand.LockNameHint,
+		showValue: true}
+	seconds = &scalarType{description: "a number of seconds greater than 0 and at most 1000000000", accepts: isSeconds}
 )
 
 // secondsMax is the longest time-out of a command, about 31 years. In nanoseconds it fits into 64 bits.

@@ -175,8 +175,8 @@ func (a perJobAction) forOne(ctx context.Context, daemon *client.Session, id int
 	if err != nil && answer.Message == "" {
 		return answer, err
 	}
-	if err != nil { // keep the daemon's text
-		return answer, nil
+	if err != nil {
+		return answer, nil //nolint:nilerr // the daemon's text is kept
 	}
 	remark := a.remark(id, s)
 	switch {
