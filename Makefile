@@ -31,7 +31,7 @@ export RAPID_SEED ?= 1
 SWEEP_CHECKS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick test test-daemons test-others sweep race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check check-others clean
+.PHONY: help build quick test test-daemons test-others sweep race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual recording install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check check-others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -125,6 +125,9 @@ manual: ## build the manual pages and completions into bin/manual, and fail if m
 	@$(SOURCE) $(GO) run ./cmd/lockstepd --manual 8 > $(BIN)/manual/man/lockstepd.8
 	@$(SOURCE) $(GO) run ./cmd/lockstepd --manual 5 > $(BIN)/manual/man/lockstepd.yaml.5
 	@if command -v mandoc >/dev/null; then mandoc -Tlint -W warning $(BIN)/manual/man/*; else echo "NOT RUN: mandoc is missing, which checks the manual pages" >&2; fi
+
+recording: build ## make docs/images/terminal.svg again, with Debian's termtosvg
+	script -qec "termtosvg docs/images/terminal.svg -c 'docs/images/session $(abspath $(BIN))' -g 88x22 -m 20 -M 3000 -t window_frame" /dev/null >/dev/null
 
 install: ## build and install below PREFIX=/usr/local, and DESTDIR
 	$(SOURCE) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) packaging/stage "$(PACKAGE_VERSION)"
