@@ -126,8 +126,8 @@ manual: ## build the manual pages and completions into bin/manual, and fail if m
 	@$(SOURCE) $(GO) run ./cmd/lockstepd --manual 5 > $(BIN)/manual/man/lockstepd.yaml.5
 	@if command -v mandoc >/dev/null; then mandoc -Tlint -W warning $(BIN)/manual/man/*; else echo "NOT RUN: mandoc is missing, which checks the manual pages" >&2; fi
 
-recording: build ## make docs/images/terminal.svg again, with Debian's termtosvg
-	script -qec "termtosvg docs/images/terminal.svg -c 'docs/images/session $(abspath $(BIN))' -g 88x22 -m 20 -M 3000 -t window_frame" /dev/null >/dev/null
+recording: build ## make docs/terminal/session.svg again, with Debian's termtosvg
+	script -qec "termtosvg docs/terminal/session.svg -c 'docs/terminal/session $(abspath $(BIN))' -g 88x22 -m 20 -M 3000 -t window_frame" /dev/null >/dev/null
 
 install: ## build and install below PREFIX=/usr/local, and DESTDIR
 	$(SOURCE) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) packaging/stage "$(PACKAGE_VERSION)"
