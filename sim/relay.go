@@ -196,7 +196,7 @@ func (r *relay) tell() {
 	if complaint != "" {
 		r.process.tracef("%s", complaint)
 		r.world().notify(readerGivenUp{r.process})
-		s.log(jobproc.LogEntry{Kind: job.LogMessage, Payload: rawjson.Quote(complaint)})
+		s.log(jobproc.LogEntry{Kind: job.LogNote, Payload: rawjson.Quote(complaint)})
 	}
 }
 

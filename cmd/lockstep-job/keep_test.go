@@ -74,7 +74,7 @@ func (b *keeping) emit(entries []jobproc.LogEntry) {
 	defer b.mu.Unlock()
 	for _, e := range entries {
 		if e.Payload != nil {
-			require.Equal(b, job.LogMessage, e.Kind)
+			require.Equal(b, job.LogNote, e.Kind)
 			b.log.Write(append(e.Payload, '\n'))
 			continue
 		}

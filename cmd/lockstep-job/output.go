@@ -112,7 +112,7 @@ func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 // complain says in the log why output is not kept; "": it is.
 func (o *output) complain(complaint string) {
 	if complaint != "" {
-		o.log([]jobproc.LogEntry{{Kind: job.LogMessage, Payload: rawjson.Quote(complaint)}})
+		o.log([]jobproc.LogEntry{{Kind: job.LogNote, Payload: rawjson.Quote(complaint)}})
 	}
 }
 

@@ -235,7 +235,7 @@ func (s *shell) progressed(op int, l progress.Line) {
 
 // readerLost says in the log why the command does not wait for its reader any more.
 func (s *shell) readerLost(complaint string) {
-	s.output <- []jobproc.LogEntry{{Kind: job.LogMessage, Payload: rawjson.Quote(complaint)}}
+	s.output <- []jobproc.LogEntry{{Kind: job.LogNote, Payload: rawjson.Quote(complaint)}}
 }
 
 // prepare prepares an opcode that needs locks, on a goroutine. Its end is an event.

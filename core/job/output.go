@@ -28,6 +28,8 @@ const (
 	// LogCut: the job process died before it had reported the end of the command. What it had read of the output and not
 	// written to the job file is not in the log. The payload is null.
 	LogCut = "output-cut"
+	// LogNote: what the job process says of the output, such as why none is kept from here on. The payload is a text.
+	LogNote = "output-note"
 	// CutText is an entry LogCut in words.
 	CutText = "the job process died here; output that it had not saved is missing"
 
@@ -141,8 +143,10 @@ func DecodeOutput(typ string, payload json.RawMessage) (stream string, piece []b
 	}
 }
 
-// isNote reports whether entries of a type say that output is missing.
-func isNote(typ string) bool { return typ == LogMissing || typ == LogOpen || typ == LogCut }
+// isNote reports whether entries of a type say something of the output.
+func isNote(typ string) bool {
+	return typ == LogMissing || typ == LogOpen || typ == LogCut || typ == LogNote
+}
 
 // IsOutput reports whether entries of a type are output of a command.
 func IsOutput(typ string) bool {

@@ -109,7 +109,7 @@ func (e *rawEntry) entry() LogEntry {
 		}
 		return shown
 	}
-	if json.Unmarshal(e.payload, &shown.Text) != nil {
+	if json.Unmarshal(payload, &shown.Text) != nil {
 		shown.Text = string(e.payload)
 	}
 	return shown

@@ -75,7 +75,7 @@ func (e LogEntry) Text() string {
 		return openText(e.Payload)
 	case e.Type == job.LogCut:
 		return job.CutText
-	case e.Type == job.LogMessage && json.Unmarshal(e.Payload, &message) == nil:
+	case (e.Type == job.LogMessage || e.Type == job.LogNote) && json.Unmarshal(e.Payload, &message) == nil:
 		return message
 	}
 	var compact bytes.Buffer

@@ -317,3 +317,16 @@ func TestKeptOutputIsAskedForWhileADaemonStarts(t *testing.T) {
 func message(text string) LogEntry {
 	return LogEntry{Type: job.LogMessage, Payload: rawjson.Quote(text)}
 }
+
+// What the process says of the output is no output.
+func TestANoteIsNotOutput(t *testing.T) {
+	text := json.RawMessage(`"output is not kept from here on: the disk is almost full"`)
+	typ, payload := job.AsMessage(job.LogNote, text)
+	for _, note := range []LogEntry{{Type: job.LogNote, Payload: text}, {Type: typ, Payload: payload}} {
+		s := showTo(t, &client.Session{Path: filepath.Join(t.TempDir(), "s"), After: soon})
+		out, rest := job.EncodeOutput(job.LogStdout, []byte("a\n"))
+		s.Show([]LogEntry{{Serial: 1, Type: out, Payload: rest}, note, {Serial: 3, Type: out, Payload: rest}})
+		require.Equal(t, "a\na\n", s.out.String())
+		require.Contains(t, s.err.String(), "output is not kept from here on")
+	}
+}

@@ -48,7 +48,7 @@ newline; "stdout-part" a piece of text without a newline at its end;
 "output-missing" {"missing", "written"}: output dropped at this place, and
 written by the job up to this place; "output-open" the streams that other
 processes had open after the end; "output-cut" null, the job process died here;
-"message" a text; others a value. Output that is not from the log has no serial, and
+"output-note" a text about the output; "message" a text; others a value. Output that is not from the log has no serial, and
 the time at which it came.`
 )
 
@@ -109,6 +109,8 @@ func (o *JobOutput) entry(entry LogEntry) {
 		o.report(openText(payload))
 	case typ == job.LogCut:
 		o.report(job.CutText)
+	case typ == job.LogNote:
+		o.report(entry.Text())
 	case typ == job.LogMessage || o.Others:
 		o.flushLines()
 		o.write(job.LogStdout, entry, []byte(entry.Text()+"\n"))
