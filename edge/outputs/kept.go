@@ -99,7 +99,9 @@ func (s *Server) findKept(ctx context.Context, c *connection, buffer []byte) (pa
 	for _, node := range slices.Concat(runsAt, others) {
 		p, f, err := s.askNode(ctx, node, c, buffer)
 		switch {
-		case ctx.Err() != nil || err != nil && slices.Contains(runsAt, node):
+		case err == nil && ctx.Err() != nil:
+			return nil, f, errors.Join(context.Cause(ctx), p.Close(), own.Close())
+		case err != nil && (ctx.Err() != nil || slices.Contains(runsAt, node)):
 			return nil, f, errors.Join(fmt.Errorf("ask node %s for kept output: %w", node, err), own.Close())
 		case err != nil:
 			s.unasked.Record("count", logrus.Fields{"job": c.hello.Job, "node": node, "err": err})

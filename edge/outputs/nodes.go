@@ -250,7 +250,9 @@ func (s *Server) serveNode(far net.Conn) error {
 		passAcks(near, far)
 		_ = near.Close()
 	}()
-	_, err = io.Copy(far, end.Bytes(near))
+	bytes := end.Bytes(near)
+	defer bytes.Close()
+	_, err = io.Copy(far, bytes)
 	if half, is := far.(interface{ CloseWrite() error }); is && err == nil && half.CloseWrite() == nil {
 		<-acknowledged // the other node closes first: a close with acknowledgements unread would drop what is on its way
 	}

@@ -131,7 +131,9 @@ func TestLeaseSilentFor(t *testing.T) {
 	l.acknowledged("b", 1, bootTime()-time.Hour)
 	require.Zero(t, l.silentFor("b"), "this node does not lead")
 	l.begin(2)
-	require.Zero(t, l.silentFor("b"), "of a former term")
+	require.Less(t, l.silentFor("b"), time.Hour, "the term has just begun")
+	l.began -= 2 * time.Hour
+	require.GreaterOrEqual(t, l.silentFor("b"), 2*time.Hour, "since the term began")
 	require.Zero(t, l.silentFor("c"))
 	l.acknowledged("b", 2, bootTime()-time.Hour)
 	require.GreaterOrEqual(t, l.silentFor("b"), time.Hour)

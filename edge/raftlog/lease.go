@@ -29,8 +29,9 @@ type lease struct {
 	onLapsed  func(lasted time.Duration) // the lease was over for that long, and this node leads still
 
 	mu    sync.Mutex
-	term  uint64 // in which this node leads; 0: it does not lead
-	voted uint64 // the highest term in which this node has voted for another; no lease in a lower term
+	term  uint64        // in which this node leads; 0: it does not lead
+	began time.Duration // when term did; CLOCK_BOOTTIME
+	voted uint64        // the highest term in which this node has voted for another; no lease in a lower term
 	acks  map[raft.ServerID]ack
 	until time.Duration // CLOCK_BOOTTIME
 
@@ -82,7 +83,9 @@ func (l *lease) begin(term uint64) {
 	if term < l.voted {
 		return
 	}
-	l.term = term
+	if l.term != term {
+		l.term, l.began = term, bootTime()
+	}
 	l.extend()
 }
 
@@ -171,13 +174,17 @@ func (l *lease) heardRecently(id raft.ServerID) bool {
 	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.recent
 }
 
-// silentFor is for how long a node has acknowledged no request of this term; 0 before the first, and on a node that does not lead.
+// silentFor is for how long a node has acknowledged no request of this term; 0 for a node that has acknowledged none of any term, and on a
+// node that does not lead.
 func (l *lease) silentFor(id raft.ServerID) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last := l.acks[id]
-	if l.term == 0 || last.term != l.term {
+	last, known := l.acks[id]
+	switch {
+	case l.term == 0 || !known:
 		return 0
+	case last.term != l.term:
+		return bootTime() - l.began
 	}
 	return bootTime() - last.sent
 }

@@ -142,7 +142,9 @@ func (f *follower) readConnection(frames chan<- outflow.Frame) (over bool) {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(f.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	for r := end.NewReader(conn, outflow.Position{}); ; over = true {
+	r := end.NewReader(conn, outflow.Position{})
+	defer r.Close()
+	for ; ; over = true {
 		frame, _, err := r.Next()
 		if err != nil {
 			return over || f.ctx.Err() != nil
@@ -200,7 +202,9 @@ func (f *follower) writeEntries(entries []rawEntry) error {
 			return err
 		}
 	}
-	f.partial = entries != nil
+	if f.partial = entries != nil; f.partial && f.first != nil {
+		f.timer = nil // what was read at once is written before the frame, however long that takes
+	}
 	f.release(0)
 	return f.joinFirst()
 }

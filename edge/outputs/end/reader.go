@@ -12,6 +12,7 @@ import (
 type Reader struct {
 	outflow.Received
 	conn   *os.File
+	bytes  io.ReadCloser
 	frames *bufio.Reader
 	buffer [outflow.FrameMax]byte
 	taken  bool // the last frame was returned, and is not acknowledged
@@ -19,9 +20,13 @@ type Reader struct {
 
 // NewReader reads from a connection on which hello was said. at is the place that the hello named.
 func NewReader(conn *os.File, at outflow.Position) *Reader {
-	frames := bufio.NewReaderSize(Bytes(conn), outflow.FrameMax+outflow.HeaderSize)
-	return &Reader{Received: outflow.Received{At: at}, conn: conn, frames: frames}
+	bytes := Bytes(conn)
+	frames := bufio.NewReaderSize(bytes, outflow.FrameMax+outflow.HeaderSize)
+	return &Reader{Received: outflow.Received{At: at}, conn: conn, bytes: bytes, frames: frames}
 }
+
+// Close ends the reading. It does not close the connection.
+func (r *Reader) Close() error { return r.bytes.Close() }
 
 // Next returns the next frame, whose output is valid until the next call, and the output that is missing before it. It says to the job
 // process that the former frame was taken. io.EOF says that no process takes the reader, or that it has died, unless Ended is set.
@@ -43,7 +48,8 @@ func (r *Reader) Next() (f outflow.Frame, gap outflow.Position, err error) {
 }
 
 // Bytes reads all bytes of a connection on which hello was said, also those of the rest that comes in a file. It does not acknowledge.
-func Bytes(conn *os.File) io.Reader { return &stream{conn: conn} }
+// Close does not close the connection.
+func Bytes(conn *os.File) io.ReadCloser { return &stream{conn: conn} }
 
 // stream is the bytes of a connection, and after its end those of the file that came with one of them.
 type stream struct {
@@ -58,6 +64,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	if s.gone == nil {
 		n, passed, err := Receive(s.conn, p)
 		if passed != nil {
+			_ = s.Close() // one is enough
 			s.rest = passed
 		}
 		if err == nil {
@@ -72,7 +79,17 @@ func (s *stream) Read(p []byte) (int, error) {
 	if s.at += int64(n); n > 0 {
 		return n, nil
 	}
-	_ = s.rest.Close() // it is memory of this machine
-	s.rest, s.gone = nil, err
+	_ = s.Close()
+	s.gone = err
 	return 0, err
+}
+
+// Close gives back the memory of the rest.
+func (s *stream) Close() error {
+	if s.rest == nil {
+		return nil
+	}
+	rest := s.rest
+	s.rest = nil
+	return rest.Close()
 }

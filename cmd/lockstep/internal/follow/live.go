@@ -162,7 +162,11 @@ func (l *Live) release() (done bool) {
 // Piece takes the next piece of the stream.
 func (l *Live) Piece(p Piece) (done bool) {
 	if l.broken = p.Lost; p.Lost {
-		return l.ended && !l.isAwaited()
+		if l.ended && l.isAwaited() {
+			l.timer = l.After(followerPatience) // the former one may be over
+			return false
+		}
+		return l.ended
 	}
 	if !l.streamed {
 		l.streamed = true

@@ -366,3 +366,16 @@ func (o *endOrder) ShowChange(c Change) {
 		o.before = append(o.before, o.out.String())
 	}
 }
+
+// The connection is lost after the end of the job, whose process waits for its follower: the wait for it begins anew, for TimeIsUp may
+// have taken the loss.
+func TestTheWaitBeginsAnewWithALostConnection(t *testing.T) {
+	l := newLiveJob(t, true)
+	l.Start()
+	require.False(t, l.piece(outflow.Frame{Output: []byte("one\n")}))
+	require.False(t, l.Change(running(lossyLog(eightLines, 1, 2))))
+	require.False(t, l.Change(ended))
+	before := len(l.timers)
+	require.False(t, l.Piece(Piece{Lost: true}))
+	require.Len(t, l.timers, before+1)
+}

@@ -68,6 +68,7 @@ func (s *Stream) read(ctx context.Context, c *os.File, at *outflow.Position, pie
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	reader := end.NewReader(c, *at)
+	defer reader.Close()
 	for taken := false; ; taken = true {
 		f, _, err := reader.Next()
 		if reader.Ended && errors.Is(err, io.EOF) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/opcode"
 )
@@ -118,6 +119,14 @@ func TestMistakesHaveNoSecrets(t *testing.T) {
 	require.NoError(t, err)
 	err = file.Resolve(func(name string) (int64, error) { return 0, fmt.Errorf("no job has the name %q", name) })
 	require.EqualError(t, err, "3:10: no earlier job of the file has the name <redacted>, and no job has the name <redacted>")
+}
+
+// One secret may be the beginning of another, and a number may be one.
+func TestSecretsAreHiddenWhole(t *testing.T) {
+	s := secretsIn(doctree.Node{Kind: doctree.Object, Keys: []doctree.Key{{Name: "secret_env"}}, Values: []doctree.Node{{Kind: doctree.List,
+		Values: []doctree.Node{{Scalar: "abcd"}, {Scalar: "abcdefgh"}, {Scalar: json.Number("123456")}, {Scalar: true}}}}})
+	err := s.redact(&doctree.Error{Text: "true is not abcdefgh, abcd or 123456"})
+	require.EqualError(t, err, "true is not <redacted>, <redacted> or <redacted>")
 }
 
 // Without a command there is nothing to keep, which is right if nothing is to be kept.

@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -31,9 +32,13 @@ func secretsIn(n doctree.Node) (found secrets) {
 }
 
 func textsIn(n doctree.Node) (texts []string) {
-	if text, is := n.Scalar.(string); is && text != "" {
-		texts = append(texts, text)
+	switch value := n.Scalar.(type) {
+	case string:
+		texts = append(texts, value)
+	case json.Number:
+		texts = append(texts, value.String())
 	}
+	texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 	for _, value := range n.Values {
 		texts = append(texts, textsIn(value)...)
 	}
@@ -46,6 +51,10 @@ func (s secrets) redact(err error) error {
 	var several Mistakes
 	switch {
 	case len(s) == 0:
+		return err
+	}
+	slices.SortFunc(s, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
+	switch {
 	case errors.As(err, &several):
 		redacted := slices.Clone(several)
 		for i, m := range redacted {

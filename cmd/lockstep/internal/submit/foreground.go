@@ -177,10 +177,11 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 		}
 	}
 	err := live.Finish(func() (entries []follow.LogEntry, err error) {
-		return entries, r.during(ctx, func(ctx context.Context) (err error) {
+		err = r.during(ctx, func(ctx context.Context) (err error) {
 			entries, err = f.Log(ctx)
 			return err
 		})
+		return entries, err
 	})
 	if err != nil {
 		err = fmt.Errorf("job %d has ended, but its log is unknown: %w", r.id, err)
