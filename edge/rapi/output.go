@@ -88,7 +88,10 @@ func (o *output) entry(e delivery.Entry) error {
 	return o.Err
 }
 
-// kept reads what the files have of a part of a stream (delivery.ReadKept).
+// errKeptUnknown fails a request: what is kept may be there, so it is not missing.
+var errKeptUnknown = &Failure{Code: http.StatusServiceUnavailable, Message: "Kept output cannot be read now; try again", RetryAfter: 2}
+
+// kept reads what the files have of a part of a stream (delivery.ReadKept). Without an answer the request fails.
 func (o *output) kept(part outflow.Part, take func([]byte) bool) (at int64) {
 	at = part.From
 	part.To = min(part.To, o.ends.Of(part.Stream))
@@ -97,7 +100,8 @@ func (o *output) kept(part outflow.Part, take func([]byte) bool) (at int64) {
 	}
 	conn, err := o.open(admission.ClientOf(o.ctx), end.Hello{Job: o.id, Kept: &part})
 	if err != nil {
-		return at // it is missing
+		o.Failed(errKeptUnknown)
+		return at
 	}
 	defer conn.Close()
 	defer context.AfterFunc(o.ctx, func() { _ = conn.Close() })()
@@ -106,6 +110,9 @@ func (o *output) kept(part outflow.Part, take func([]byte) bool) (at int64) {
 	}
 	for at < part.To {
 		f, err := outflow.ReadFrame(conn, o.buffer)
+		if err != nil && context.Cause(o.ctx) == nil {
+			o.Failed(errKeptUnknown)
+		}
 		if err != nil || f.Ends() {
 			break
 		}

@@ -53,6 +53,7 @@ type outputServer struct {
 	log     atomic.Value // string: the answer of QueryJobs
 	results string       // of the opcodes; "": those that vouch for what is kept
 	asked   atomic.Int64 // how often for kept output
+	silent  bool         // nobody can say what is kept
 }
 
 func newOutputServer(t *testing.T) *outputServer {
@@ -70,6 +71,9 @@ func newOutputServer(t *testing.T) *outputServer {
 		c.Output = func(client budget.Client, h end.Hello) (*os.File, error) {
 			if h.Kept != nil {
 				b.asked.Add(1)
+				if b.silent {
+					return closedAtOnce()
+				}
 			}
 			return server.Open(client, h)
 		}
@@ -175,6 +179,19 @@ func TestADownloadHasTheKeptOutput(t *testing.T) {
 	require.Equal(t, "first\n01234error\nsecond\n", b.do("GET", "/3/jobs/7/log", "reader:secret", "").body)
 	b.kept = keptOutput{} // they were removed
 	require.Equal(t, "first\nerror\nsecond\n", b.do("GET", "/3/jobs/7/log", "reader:secret", "").body)
+	b.silent = true // the node that has them cannot be asked: they are not missing
+	got := b.do("GET", "/3/jobs/7/log", "reader:secret", "")
+	require.Equal(t, 503, got.code)
+	require.Equal(t, "2", got.header.Get("Retry-After"))
+}
+
+// closedAtOnce is a connection whose other end is closed.
+func closedAtOnce() (*os.File, error) {
+	read, write, err := os.Pipe()
+	if err == nil {
+		err = write.Close()
+	}
+	return read, err
 }
 
 // The process of the job has died: the files have output that it had not saved in the log.
