@@ -19,6 +19,7 @@ type waitGraph struct {
 // vertex is a lock owner or a job that waits or is waited for.
 type vertex struct {
 	owner   answer.LockOwner
+	name    string     // of the job; "": it has none
 	waiters []waitEdge // edges from waiting vertices
 	blocker *vertex    // one of the vertices that this vertex waits for; nil: none
 	idle    string     // text of a request that has no blocker
@@ -86,6 +87,25 @@ func (g *waitGraph) add(blocker, waiter *vertex, text string) {
 
 func (g *waitGraph) empty() bool { return len(g.vertices) == 0 }
 
+// jobs are the ids of the jobs, in order.
+func (g *waitGraph) jobs() (ids []int64) {
+	for _, v := range g.vertices {
+		if !v.owner.Who.Named {
+			ids = append(ids, v.owner.Who.Job)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (g *waitGraph) setNames(known map[int64]answer.ListedJob) {
+	for _, v := range g.vertices {
+		if !v.owner.Who.Named {
+			v.name = known[v.owner.Who.Job].Name
+		}
+	}
+}
+
 func (v *vertex) compare(u *vertex) int {
 	if c := v.owner.Who.Compare(u.owner.Who); c != 0 {
 		return c
@@ -96,6 +116,9 @@ func (v *vertex) compare(u *vertex) int {
 func (v *vertex) String() string {
 	if v.owner.Who.Named {
 		return fmt.Sprintf("%s (pid %d)", PrincipalText(v.owner.Who), v.owner.PID)
+	}
+	if v.name != "" {
+		return fmt.Sprintf("%s (%s)", PrincipalText(v.owner.Who), term.Visible(v.name))
 	}
 	return PrincipalText(v.owner.Who)
 }

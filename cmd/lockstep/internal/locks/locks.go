@@ -14,6 +14,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
 	"lockstep/core/lock"
 )
@@ -132,6 +133,7 @@ func runLocks(ctx context.Context, opts locksOptions, globals *cli.Globals, name
 			fmt.Fprintln(streams.Err, "no job or client waits for a lock or for another job")
 			return nil
 		}
+		graph.setNames(selection.Known(ctx, daemon, graph.jobs()))
 		graph.print(streams.Out, globals.Palette())
 	case len(state.Locks) == 0 && len(state.Jobs) == 0 && len(names) == 0:
 		fmt.Fprintln(streams.Err, "no lock is held or requested")

@@ -3,6 +3,7 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -126,7 +127,11 @@ func run(ctx context.Context, opts options, globals *cli.Globals) error {
 		shown.Preview.print(globals.Streams.Out, now, opts.Limit)
 		return nil
 	}
-	fmt.Fprintln(globals.Streams.Out, shown.table(now, globals.Streams.Width))
+	ids := make([]int64, len(shown.Jobs))
+	for i, job := range shown.Jobs {
+		ids[i] = job.ID
+	}
+	fmt.Fprintln(globals.Streams.Out, shown.table(now, globals.Streams.Width, selection.Known(ctx, daemon, ids)))
 	fmt.Fprintln(globals.Streams.Out, "All times are estimates.")
 	if left > 0 {
 		fmt.Fprintf(globals.Streams.Err, "%d more: --limit\n", left)
@@ -164,12 +169,15 @@ func (d *document) cut(limit int) int {
 	return left
 }
 
-func (d *document) table(now time.Time, width int) string {
+// table has a row for each job: its name, or else what it does.
+func (d *document) table(now time.Time, width int, known map[int64]answer.ListedJob) string {
 	var rows []table.Row
 	for _, job := range d.Jobs {
-		rows = append(rows, table.Row{strconv.FormatInt(job.ID, 10), job.StartText(now), job.EndText(now), term.OrDash(job.WaitText(now))})
+		what := cmp.Or(term.Visible(known[job.ID].Name), cli.Work(known[job.ID].Summary))
+		rows = append(rows, table.Row{strconv.FormatInt(job.ID, 10), term.OrDash(what), job.StartText(now),
+			job.EndText(now), term.OrDash(job.WaitText(now))})
 	}
-	return term.NarrowTable(table.Row{"ID", "Start", "End", "Waits for"}, rows, []int{3}, nil, width)
+	return term.NarrowTable(table.Row{"ID", "What", "Start", "End", "Waits for"}, rows, []int{4, 1}, nil, width)
 }
 
 func (p *preview) print(out io.Writer, now time.Time, limit int) {

@@ -13,6 +13,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/core/answer"
 )
 
 // Scope are the jobs that a changing command can change.
@@ -82,6 +83,7 @@ func (f *ChangeFlags) Jobs(
 		}
 	}
 	var ids []int64
+	names := map[int64]string{}
 	for _, arg := range args {
 		id, err := one(ctx, daemon, arg, scope)
 		if err != nil {
@@ -96,21 +98,22 @@ func (f *ChangeFlags) Jobs(
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range selected {
-			if !slices.Contains(ids, id) {
-				ids = append(ids, id)
+		for _, job := range selected {
+			names[job.ID] = job.Name
+			if !slices.Contains(ids, job.ID) {
+				ids = append(ids, job.ID)
 			}
 		}
 	}
 	if f.Given() && len(ids) > 1 && !f.Yes {
-		return ids, confirm(globals, doing, ids)
+		return ids, confirm(globals, doing, ids, names)
 	}
 	return ids, nil
 }
 
-// selected returns the ids of the jobs of the scope that the flags select. Statuses outside the scope select nothing, which is an error
+// selected returns the jobs of the scope that the flags select. Statuses outside the scope select nothing, which is an error
 // if no other is left.
-func (f *ChangeFlags) selected(ctx context.Context, globals *cli.Globals, daemon client.Querier, scope Scope) ([]int64, error) {
+func (f *ChangeFlags) selected(ctx context.Context, globals *cli.Globals, daemon client.Querier, scope Scope) ([]answer.ListedJob, error) {
 	s, err := f.Selection(globals.Streams.Now())
 	if err != nil {
 		return nil, err
@@ -126,19 +129,15 @@ func (f *ChangeFlags) selected(ctx context.Context, globals *cli.Globals, daemon
 	if err != nil {
 		return nil, err
 	}
-	var ids []int64
-	for _, job := range list.Jobs {
-		ids = append(ids, job.ID)
-	}
-	return ids, nil
+	return list.Jobs, nil
 }
 
 // confirm asks whether these jobs are to be changed; nil is yes. The error says that nothing was changed. Without a terminal it is a
 // *UsageError.
-func confirm(globals *cli.Globals, doing string, ids []int64) error {
+func confirm(globals *cli.Globals, doing string, ids []int64, names map[int64]string) error {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
-		texts[i] = fmt.Sprint(id)
+		texts[i] = strings.TrimSpace(fmt.Sprint(id, " ", term.Visible(names[id])))
 	}
 	const shown = 10
 	list := strings.Join(texts[:min(shown, len(texts))], ", ")

@@ -24,6 +24,26 @@ func List(ctx context.Context, from client.Querier, s answer.JobSelection) (answ
 	return list, err
 }
 
+// knownMax bounds the jobs that Known asks for.
+const knownMax = 1000
+
+// Known returns what lists show of the first thousand of some jobs, by id. It is for texts that are complete without: what an error leaves
+// out is missing.
+func Known(ctx context.Context, from client.Querier, ids []int64) map[int64]answer.ListedJob {
+	known := map[int64]answer.ListedJob{}
+	if len(ids) == 0 {
+		return known
+	}
+	list, err := List(ctx, from, answer.JobSelection{IDs: ids[:min(len(ids), knownMax)]})
+	if err != nil {
+		return known
+	}
+	for _, job := range list.Jobs {
+		known[job.ID] = job
+	}
+	return known
+}
+
 // parseID reads an id; false if the text is not one.
 func parseID(arg string) (int64, bool) {
 	id, err := strconv.ParseInt(arg, 10, 64)
