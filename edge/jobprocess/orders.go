@@ -112,7 +112,6 @@ func (p *Processes) removeLive(attempt uint64) {
 		close(l.ended)
 		delete(p.live, attempt)
 		p.removePriorityMessage(l.job.ID)
-		p.removeProgressPipe(l.job.ID)
 	}
 }
 
@@ -121,7 +120,7 @@ func (p *Processes) removePriorityMessage(id int64) {
 	_ = os.Remove(persistence.PriorityPath(p.config.RunDir, id))
 }
 
-// removeProgressPipe removes the pipe of a process that was killed. Nobody reads it any more.
+// removeProgressPipe removes the pipe of a process that was killed, maybe while no daemon ran. Nobody reads it any more.
 func (p *Processes) removeProgressPipe(id int64) {
 	_ = os.Remove(persistence.ProgressPath(p.config.RunDir, id))
 }
