@@ -26,7 +26,7 @@ func NewReader(conn *os.File, at outflow.Position) *Reader {
 }
 
 // Close ends the reading. It does not close the connection.
-func (r *Reader) Close() error { return r.bytes.Close() }
+func (r *Reader) Close() { _ = r.bytes.Close() }
 
 // Next returns the next frame, whose output is valid until the next call, and the output that is missing before it. It says to the job
 // process that the former frame was taken. io.EOF says that no process takes the reader, or that it has died, unless Ended is set.
