@@ -143,7 +143,7 @@ func TestJobsWithoutLocksOnlyNeedASlot(t *testing.T) {
 
 func TestWorkThatCannotBeDone(t *testing.T) {
 	for text, wants := range map[string]string{
-		`[["nosuch/a", "exclusive"]]`: "job 1 of the work: ",
+		`[["nodes/a", "exclusive"]]`: "job 1 of the work: ",
 		`[["node/a", "exclusive"]], "opportunistic_locks": [["instance/a", "shared"]]`: "job 1 of the work: opportunistic locks are not supported",
 	} {
 		var work listedWork
