@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,11 +24,14 @@ type network struct {
 	nodes int
 }
 
+// networks counts them: their names on the machine differ.
+var networks atomic.Int32
+
 // newNetwork needs root and a kernel with bridges and namespaces. Without these the test is
 // skipped.
 func newNetwork(t testing.TB, nodes int) *network {
 	t.Helper()
-	n := &network{t: t, name: fmt.Sprintf("ls%d", os.Getpid()%1000000), nodes: nodes}
+	n := &network{t: t, name: fmt.Sprintf("ls%d-%d", os.Getpid()%100000, networks.Add(1)), nodes: nodes}
 	t.Cleanup(n.remove)
 	steps := [][]string{{"link", "add", n.name, "type", "bridge"}, {"link", "set", n.name, "up"}}
 	for i := range nodes {
