@@ -245,8 +245,8 @@ func (r *relay) takeAcks(id uint64, reader *outReader) {
 	}
 }
 
-// begin waits, before a command starts, until the follower lacks no more than what is kept for it: the former command may have left more.
-// It reports false if the opcode was killed meanwhile.
+// begin waits, before a command starts, until there is room for its output. Former commands may have left more than the follower has taken.
+// It returns false if the opcode is killed meanwhile.
 func (r *relay) begin(killed <-chan struct{}) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -339,7 +339,7 @@ func (r *relay) passRest(id uint64, reader *outReader, buffer []byte) error {
 	if err := reader.conn.SetDeadline(time.Time{}); err != nil { // nothing was sent: there is room
 		return err
 	}
-	if _, err := reader.write(rest.first); !errors.Is(err, unix.EPIPE) { // that one has gone
+	if _, err := reader.write(rest.first); !errors.Is(err, unix.EPIPE) { // EPIPE: the reader has closed its connection
 		return err
 	}
 	return nil

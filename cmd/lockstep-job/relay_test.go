@@ -405,8 +405,8 @@ func TestACommandWaitsForTheFollowerOfTheFormerOnes(t *testing.T) {
 				return
 			}
 			began.Add(1)
-			b.write(outflow.Stdout, make([]byte, left))
 			b.ending()
+			b.write(outflow.Stdout, make([]byte, left)) // it was in the pipe
 			b.hurry()
 		}
 	}()

@@ -23,7 +23,7 @@ func NewCancelCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "cancel [flags] [ID|NAME]...",
 		Short: "Cancel jobs that have not begun, or kill running jobs",
-		Long: `Cancel jobs, one after the other, and print the result of each:
+		Long: `Cancel jobs, and print the result of each, in their order:
   a queued job is dequeued, and never runs;
   a job that waits before its next opcode stops there;
   a running job is refused and continues, unless --kill is given: its command gets
