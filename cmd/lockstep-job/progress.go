@@ -54,7 +54,7 @@ func openProgressPipe(path string, said func(progress.Line)) (*progressPipe, err
 	return p, nil
 }
 
-// close removes the pipe. When it returns, said is not called any more.
+// close removes the pipe. After its return the pipe calls said no more.
 func (p *progressPipe) close() {
 	_ = os.Remove(p.path)
 	_ = p.file.Close()

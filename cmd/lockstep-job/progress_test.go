@@ -14,7 +14,7 @@ import (
 	"lockstep/core/progress"
 )
 
-// What a command and its children say in the pipe arrives, and nobody waits: neither who says a lot, nor who says half a line. The pipe
+// What a command and its children write to the pipe arrives. A writer of many lines or of half a line does not wait. The pipe
 // ends with the command.
 func TestACommandSaysItsProgress(t *testing.T) {
 	b := newKeeping(t, 1<<20)

@@ -29,7 +29,7 @@ func blockedRun(t *testing.T, socket string, redirect func(c *exec.Cmd, unread *
 	return c
 }
 
-// Nobody reads what run writes, and the job waits for it. A signal does what the help says all the same.
+// A signal ends a run whose output is not read. The job continues.
 func TestASignalEndsARunWhoseOutputNobodyReads(t *testing.T) {
 	socket := realDaemon(t)
 	for number, c := range []struct {

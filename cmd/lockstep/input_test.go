@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A command does not get the standard input of run. Whoever has given some is told so.
+// run reports that it does not pass its standard input on, if there is some.
 func TestRunSaysThatItsInputIsNotPassedOn(t *testing.T) {
 	const told = "lockstep: the command does not get this standard input; --stdin passes it on\n"
 	socket := realDaemon(t)

@@ -144,7 +144,7 @@ func TestAFollowerComesBackAfterTheEndOfTheJob(t *testing.T) {
 	}
 }
 
-// A process that lacks no output in its log waits for nobody.
+// The process of a job waits for its follower only if the log lacks output.
 func TestAFollowerThatLosesItsConnectionAtTheEndHasTheRestInTheLog(t *testing.T) {
 	l := newLiveJob(t, true)
 	l.Start()
@@ -278,7 +278,7 @@ func TestAFollowerIsExpectedBack(t *testing.T) {
 	}
 }
 
-// A reader that is interrupted while it writes a piece says that it has written it when nobody reads any more.
+// Taken returns also when the reading has ended: an interrupted reader may still be writing a piece.
 func TestAPieceIsTakenAfterTheEndOfTheReading(t *testing.T) {
 	ended := make(chan struct{})
 	d := newOutputSocket(t, func(_ int, c net.Conn, h end.Hello) {
@@ -367,8 +367,8 @@ func (o *endOrder) ShowChange(c Change) {
 	}
 }
 
-// The connection is lost after the end of the job, whose process waits for its follower: the wait for it begins anew, for TimeIsUp may
-// have taken the loss.
+// A connection that is lost after the end of the job begins the wait anew. The timer of the former wait may have run out, and then nothing
+// else would end the new one.
 func TestTheWaitBeginsAnewWithALostConnection(t *testing.T) {
 	l := newLiveJob(t, true)
 	l.Start()
