@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/core/access"
 )
 
 // Conn is one client's connection, as the actor that serves it sees it. Methods do not block.
@@ -54,6 +56,7 @@ type (
 	Received struct {
 		Frame     []byte
 		By        string
+		From      access.Identity // whom the permissions of the request are those of
 		Marker    string
 		Forwarded bool
 	}

@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
+	"lockstep/core/access"
 	"lockstep/core/config"
 	"lockstep/core/query"
 	"lockstep/messages"
@@ -49,7 +50,8 @@ type Call struct {
 	Session *conn.Session
 	Store   *store.Client // sends its requests again by itself after a restart of the store
 	Method  string
-	By      string // the user and process that sent the request, "" if unknown
+	By      string          // the user and process that sent the request, "" if unknown
+	From    access.Identity // whom the permissions of the request are those of
 
 	// OnTimeout is called instead of a failure when the time of the open question is up; nil: the call fails.
 	OnTimeout func(actor.Context)
