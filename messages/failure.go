@@ -23,6 +23,7 @@ const (
 	WrongInput    = "wrong_input"
 	WrongState    = "wrong_state"
 	UnknownEntity = "unknown_entity"
+	NotPermitted  = "not_permitted" // lockstep's own: the role of the user does not suffice
 )
 
 // Error is the text of the failure.
@@ -45,7 +46,7 @@ func Generic(err error) *Failure {
 func GenericFailure(text string) *Failure { return &Failure{Class: ClassGeneric, Text: text} }
 
 // PrereqFailure refuses a request because of its content or of the state of the cluster.
-// code is WrongInput, WrongState or UnknownEntity.
+// code is WrongInput, WrongState, UnknownEntity or NotPermitted.
 func PrereqFailure(code, text string) *Failure {
 	return &Failure{Class: ClassPrereq, Text: text, Code: code}
 }

@@ -212,7 +212,9 @@ type SubmitJobs struct {
 	IgnoreDrain bool                   `protobuf:"varint,3,opt,name=ignore_drain,json=ignoreDrain,proto3" json:"ignore_drain,omitempty"`
 	By          string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"` // user, as the gateway knows it; empty: unknown
 	// The job whose process submits them, as the gateway knows it; 0: none is known.
-	Parent        int64 `protobuf:"varint,5,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent int64 `protobuf:"varint,5,opt,name=parent,proto3" json:"parent,omitempty"`
+	// To whom the jobs belong (access.Submitter); empty: the daemon's user.
+	Submitter     []byte `protobuf:"bytes,6,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -280,6 +282,13 @@ func (x *SubmitJobs) GetParent() int64 {
 		return x.Parent
 	}
 	return 0
+}
+
+func (x *SubmitJobs) GetSubmitter() []byte {
+	if x != nil {
+		return x.Submitter
+	}
+	return nil
 }
 
 // AwaitJobs: a process of the job `parent` will wait for the ends of these jobs, until the
@@ -587,9 +596,10 @@ type JobInfo struct {
 	User    string    `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`                                  // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
 	// Texts of clients in the reason trail of the first opcode.
 	Reasons       []string         `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	Result        string           `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`     // end of the job in words (record.Record.Result); empty: none
-	Parent        int64            `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"`    // the job whose process has submitted the job; 0: none, or it is not known
-	Progress      *CommandProgress `protobuf:"bytes,15,opt,name=progress,proto3" json:"progress,omitempty"` // of its running opcode; absent: the command has said nothing
+	Result        string           `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`       // end of the job in words (record.Record.Result); empty: none
+	Parent        int64            `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"`      // the job whose process has submitted the job; 0: none, or it is not known
+	Progress      *CommandProgress `protobuf:"bytes,15,opt,name=progress,proto3" json:"progress,omitempty"`   // of its running opcode; absent: the command has said nothing
+	Submitter     []byte           `protobuf:"bytes,16,opt,name=submitter,proto3" json:"submitter,omitempty"` // to whom the job belongs (access.Submitter); empty: the daemon's user
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -725,6 +735,13 @@ func (x *JobInfo) GetParent() int64 {
 func (x *JobInfo) GetProgress() *CommandProgress {
 	if x != nil {
 		return x.Progress
+	}
+	return nil
+}
+
+func (x *JobInfo) GetSubmitter() []byte {
+	if x != nil {
+		return x.Submitter
 	}
 	return nil
 }
@@ -1312,13 +1329,16 @@ func (x *JobStatesChanged) GetArchived() []int64 {
 // its next opcode. KILL: CANCEL that also ends a running opcode. SET_PRIORITY: opcodes that
 // have not started get the priority, -20 to 19. HOLD: the job begins no opcode until RELEASE.
 type OrderJob struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          OrderJob_Kind          `protobuf:"varint,3,opt,name=kind,proto3,enum=lockstep.messages.OrderJob_Kind" json:"kind,omitempty"`
-	Priority      int32                  `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
-	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`               // user, as the gateway knows it; empty: unknown
-	Rejection     *Verdict               `protobuf:"bytes,6,opt,name=rejection,proto3" json:"rejection,omitempty"` // of a CANCEL by the rule that rejects the job
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Request   uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id        int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Kind      OrderJob_Kind          `protobuf:"varint,3,opt,name=kind,proto3,enum=lockstep.messages.OrderJob_Kind" json:"kind,omitempty"`
+	Priority  int32                  `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
+	By        string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`               // user, as the gateway knows it; empty: unknown
+	Rejection *Verdict               `protobuf:"bytes,6,opt,name=rejection,proto3" json:"rejection,omitempty"` // of a CANCEL by the rule that rejects the job
+	// Key of the user (access.Submitter) who may give orders for own jobs only; empty: the sender may give
+	// them for all jobs.
+	OnlyOf        string `protobuf:"bytes,7,opt,name=only_of,json=onlyOf,proto3" json:"only_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1395,6 +1415,13 @@ func (x *OrderJob) GetRejection() *Verdict {
 	return nil
 }
 
+func (x *OrderJob) GetOnlyOf() string {
+	if x != nil {
+		return x.OnlyOf
+	}
+	return ""
+}
+
 // OrderJobResult says whether an order was carried out (`done`), with a text for people. It comes from
 // the queue, or from the jobs actor for an active job.
 type OrderJobResult struct {
@@ -1402,6 +1429,7 @@ type OrderJobResult struct {
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Done          bool                   `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
 	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Refused       *Failure               `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"` // the sender may not give this order; absent: he may
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1457,6 +1485,13 @@ func (x *OrderJobResult) GetText() string {
 	return ""
 }
 
+func (x *OrderJobResult) GetRefused() *Failure {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
 // ArchiveJobs moves final jobs to the archive. With an id it moves that job. With id 0 it
 // moves the jobs that ended more than age_s seconds ago, or all final jobs if age_s is
 // negative, for at most timeout_s seconds.
@@ -1466,6 +1501,7 @@ type ArchiveJobs struct {
 	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	AgeS          int64                  `protobuf:"varint,3,opt,name=age_s,json=ageS,proto3" json:"age_s,omitempty"`
 	TimeoutS      int64                  `protobuf:"varint,4,opt,name=timeout_s,json=timeoutS,proto3" json:"timeout_s,omitempty"`
+	OnlyOf        string                 `protobuf:"bytes,5,opt,name=only_of,json=onlyOf,proto3" json:"only_of,omitempty"` // as in OrderJob; other jobs are left where they are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1526,6 +1562,13 @@ func (x *ArchiveJobs) GetTimeoutS() int64 {
 		return x.TimeoutS
 	}
 	return 0
+}
+
+func (x *ArchiveJobs) GetOnlyOf() string {
+	if x != nil {
+		return x.OnlyOf
+	}
+	return ""
 }
 
 // JobFileMissed says that the file of a final job is neither in the queue nor in the archive, although the queue has the job.
@@ -1924,14 +1967,15 @@ const file_job_proto_rawDesc = "" +
 	"\bJobDraft\x12,\n" +
 	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
-	"\bfollowed\x18\x03 \x01(\bR\bfollowed\"\xa2\x01\n" +
+	"\bfollowed\x18\x03 \x01(\bR\bfollowed\"\xc0\x01\n" +
 	"\n" +
 	"SubmitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12/\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1b.lockstep.messages.JobDraftR\x04jobs\x12!\n" +
 	"\fignore_drain\x18\x03 \x01(\bR\vignoreDrain\x12\x0e\n" +
 	"\x02by\x18\x04 \x01(\tR\x02by\x12\x16\n" +
-	"\x06parent\x18\x05 \x01(\x03R\x06parent\"\xa0\x01\n" +
+	"\x06parent\x18\x05 \x01(\x03R\x06parent\x12\x1c\n" +
+	"\tsubmitter\x18\x06 \x01(\fR\tsubmitter\"\xa0\x01\n" +
 	"\tAwaitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\x03R\x06parent\x12\x10\n" +
@@ -1948,7 +1992,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xb8\x03\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xd6\x03\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -1966,7 +2010,8 @@ const file_job_proto_rawDesc = "" +
 	"\areasons\x18\f \x03(\tR\areasons\x12\x16\n" +
 	"\x06result\x18\r \x01(\tR\x06result\x12\x16\n" +
 	"\x06parent\x18\x0e \x01(\x03R\x06parent\x12>\n" +
-	"\bprogress\x18\x0f \x01(\v2\".lockstep.messages.CommandProgressR\bprogress\"y\n" +
+	"\bprogress\x18\x0f \x01(\v2\".lockstep.messages.CommandProgressR\bprogress\x12\x1c\n" +
+	"\tsubmitter\x18\x10 \x01(\fR\tsubmitter\"y\n" +
 	"\x0fCommandProgress\x12\x18\n" +
 	"\apercent\x18\x01 \x01(\x01R\apercent\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x19\n" +
@@ -2003,30 +2048,33 @@ const file_job_proto_rawDesc = "" +
 	"\bprogress\x18\x01 \x01(\bR\bprogress\"^\n" +
 	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
-	"\barchived\x18\x02 \x03(\x03R\barchived\"\x97\x02\n" +
+	"\barchived\x18\x02 \x03(\x03R\barchived\"\xb0\x02\n" +
 	"\bOrderJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x124\n" +
 	"\x04kind\x18\x03 \x01(\x0e2 .lockstep.messages.OrderJob.KindR\x04kind\x12\x1a\n" +
 	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
 	"\x02by\x18\x05 \x01(\tR\x02by\x128\n" +
-	"\trejection\x18\x06 \x01(\v2\x1a.lockstep.messages.VerdictR\trejection\"E\n" +
+	"\trejection\x18\x06 \x01(\v2\x1a.lockstep.messages.VerdictR\trejection\x12\x17\n" +
+	"\aonly_of\x18\a \x01(\tR\x06onlyOf\"E\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06CANCEL\x10\x00\x12\b\n" +
 	"\x04KILL\x10\x01\x12\x10\n" +
 	"\fSET_PRIORITY\x10\x02\x12\b\n" +
 	"\x04HOLD\x10\x03\x12\v\n" +
-	"\aRELEASE\x10\x04\"R\n" +
+	"\aRELEASE\x10\x04\"\x88\x01\n" +
 	"\x0eOrderJobResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"i\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x124\n" +
+	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\x82\x01\n" +
 	"\vArchiveJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x13\n" +
 	"\x05age_s\x18\x03 \x01(\x03R\x04ageS\x12\x1b\n" +
-	"\ttimeout_s\x18\x04 \x01(\x03R\btimeoutS\"\x1f\n" +
+	"\ttimeout_s\x18\x04 \x01(\x03R\btimeoutS\x12\x17\n" +
+	"\aonly_of\x18\x05 \x01(\tR\x06onlyOf\"\x1f\n" +
 	"\rJobFileMissed\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x9d\x01\n" +
 	"\x11ArchiveJobsResult\x12\x18\n" +
@@ -2123,15 +2171,16 @@ var file_job_proto_depIdxs = []int32{
 	9,  // 11: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
 	0,  // 12: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
 	33, // 13: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
-	31, // 14: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	31, // 15: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	29, // 16: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	9,  // 17: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	31, // 14: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
+	31, // 15: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	31, // 16: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	29, // 17: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	9,  // 18: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }

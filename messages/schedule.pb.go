@@ -173,6 +173,7 @@ type UnfinishedJob struct {
 	HeldBy        string                 `protobuf:"bytes,5,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"` // user, as the gateway knows it; empty: unknown
 	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	Wait          StartWait              `protobuf:"varint,7,opt,name=wait,proto3,enum=lockstep.messages.StartWait" json:"wait,omitempty"`
+	Submitter     []byte                 `protobuf:"bytes,8,opt,name=submitter,proto3" json:"submitter,omitempty"` // as in JobInfo
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -254,6 +255,13 @@ func (x *UnfinishedJob) GetWait() StartWait {
 		return x.Wait
 	}
 	return StartWait_NOT_WAITING
+}
+
+func (x *UnfinishedJob) GetSubmitter() []byte {
+	if x != nil {
+		return x.Submitter
+	}
+	return nil
 }
 
 // HoldChanged: an operator holds a job, or has released it.
@@ -3007,7 +3015,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\x06action\x18\x03 \x01(\x05R\x06action\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"\xe2\x01\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\x80\x02\n" +
 	"\rUnfinishedJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x124\n" +
@@ -3015,7 +3023,8 @@ const file_schedule_proto_rawDesc = "" +
 	"\x04held\x18\x04 \x01(\bR\x04held\x12\x17\n" +
 	"\aheld_by\x18\x05 \x01(\tR\x06heldBy\x12\x12\n" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x120\n" +
-	"\x04wait\x18\a \x01(\x0e2\x1c.lockstep.messages.StartWaitR\x04wait\"A\n" +
+	"\x04wait\x18\a \x01(\x0e2\x1c.lockstep.messages.StartWaitR\x04wait\x12\x1c\n" +
+	"\tsubmitter\x18\b \x01(\fR\tsubmitter\"A\n" +
 	"\vHoldChanged\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\bR\x04held\x12\x0e\n" +

@@ -65,7 +65,7 @@ func (c *checkFilters) judgeStart(w *World, rules *filter.Set, j *job.Job) error
 	if j == nil {
 		return nil
 	}
-	v := rules.Evaluate(filter.NewSubject(j, w.nameOf(j.ID)), w.effective.declare())
+	v := rules.Evaluate(filter.NewSubject(j, w.nameOf(j.ID), w.userOf(j.ID)), w.effective.declare())
 	if v.Rule >= 0 && rules.Rules()[v.Rule].HasEnded(w.Now().UnixNano()) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/core/access"
 	"lockstep/core/budget"
 	"lockstep/sim/kernel"
 )
@@ -45,8 +46,12 @@ func (c *simConn) read() {
 	case c.request != nil:
 		frame := c.request
 		c.request, c.reading = nil, false
+		from := access.Identity{UID: simDaemonUser.UID, Name: simDaemonUser.Name, Login: access.NoUID}
+		if c.rpc != nil {
+			from.Program = c.rpc.peer.Program
+		}
 		c.daemon.entrance.move(c, budget.Working)
-		c.thread.Do(func() { c.deliver(&conn.Received{Frame: frame, By: simUser}) })
+		c.thread.Do(func() { c.deliver(&conn.Received{Frame: frame, By: simUser, From: from}) })
 	case c.rpc == nil:
 		c.reading = false
 		c.daemon.entrance.leave(c)
@@ -136,3 +141,6 @@ func (c *simConn) hangUp() {
 
 // simUser is the user of all simulated clients, as the socket describes the peer of a connection.
 const simUser = "uid=1000(sim), pid=1"
+
+// simDaemonUser is the user of the simulated daemons.
+var simDaemonUser = access.Submitter{UID: 1000, Name: "sim"}

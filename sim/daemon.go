@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi/call"
+	"lockstep/core/access"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
 	"lockstep/core/lock"
@@ -103,6 +104,8 @@ func newDaemon(n *node) *daemon {
 	d.ports.Confd = d.queries
 	d.settings = supervisor.Settings{
 		Livelock:       livelock,
+		Daemon:         simDaemonUser,
+		Access:         access.Policy{DaemonUID: simDaemonUser.UID, SocketGID: access.NoUID, Ganeti: w.options.Ganeti},
 		BootID:         n.machine.boot(),
 		Locks:          lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
 		About:          call.About{PID: n.machine.lastPid},

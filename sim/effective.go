@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"lockstep/core/access"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
 	"lockstep/core/config/ownrules"
@@ -195,7 +196,7 @@ func (f *effectiveConfig) verdict(j *job.Job) (verdict, bool) {
 	}
 	v, judged := f.verdicts[j]
 	if !judged {
-		v = f.judge(filter.NewSubject(j, f.world.nameOf(j.ID)))
+		v = f.judge(filter.NewSubject(j, f.world.nameOf(j.ID), f.world.userOf(j.ID)))
 		f.verdicts[j] = v
 	}
 	return v, true
@@ -211,11 +212,21 @@ func (f *effectiveConfig) verdictAt(j *job.Job, op int) (v verdict, known bool) 
 	if v, known = f.verdict(j); !known || !f.rules.ReadsLocks() {
 		return v, known
 	}
-	at := filter.NewSubject(j, f.world.nameOf(j.ID)).At(op)
+	at := filter.NewSubject(j, f.world.nameOf(j.ID), f.world.userOf(j.ID)).At(op)
 	if at == nil {
 		return verdict{}, false
 	}
 	return f.judge(at), true
+}
+
+// userOf is to whom a job belongs, as its record says.
+func (w *World) userOf(id job.ID) access.Submitter {
+	r, err := record.Decode(dataOf(w.disk, paths.RecordPath(int64(id))))
+	if err != nil {
+		return simDaemonUser
+	}
+	user, _ := access.DecodeSubmitter(r.Submitter(), simDaemonUser)
+	return user
 }
 
 // nameOf is the name that the submitter has given to a job, as its record on the disk says; "" if the job has no name, or no readable

@@ -327,6 +327,7 @@ func filtersProps(p Ports, s Settings) *actor.Props {
 		Queue:         p.Env.PID(queueName),
 		ClusterConfig: p.Env.PID(clusterconfigName),
 		Catalogue:     s.Catalogue,
+		Daemon:        s.Daemon,
 	})
 }
 
@@ -371,6 +372,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 		Catalogue:     s.Catalogue,
 		Gateways:      subscribers(p, luxiName),
 		Livelock:      s.Livelock,
+		Daemon:        s.Daemon,
 		Limits:        s.Limits,
 		ArchiveAfter:  s.About.ArchiveAfter,
 		Shared:        !isStandalone(p),
@@ -381,6 +383,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{
 		Env:           p.Env,
+		Policy:        s.Access,
 		Queue:         p.Env.PID(queueName),
 		Jobs:          p.Env.PID(jobsName),
 		Store:         storeOf(p),

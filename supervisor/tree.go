@@ -30,6 +30,7 @@ import (
 	"lockstep/actors/queue"
 	"lockstep/actors/queuecopy"
 	"lockstep/actors/store"
+	"lockstep/core/access"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
 	corecopy "lockstep/core/queuecopy"
@@ -66,8 +67,10 @@ type Ports struct {
 
 // Settings are the operator's choices and the identity of this daemon.
 type Settings struct {
-	Livelock  string // path of the daemon's own livelock
-	BootID    string // identifies the current boot of the machine
+	Livelock  string           // path of the daemon's own livelock
+	Daemon    access.Submitter // the user of the daemon, to whom jobs without a submitter belong
+	Access    access.Policy    // who may do what, before the first grants are known
+	BootID    string           // identifies the current boot of the machine
 	Locks     lock.Settings
 	MaxStarts int // bound of start handshakes in progress
 	Writers   int // bound of disk operations in progress

@@ -30,6 +30,7 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"
+	"lockstep/core/access"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
 	"lockstep/core/config/ownrules"
@@ -45,6 +46,7 @@ type Config struct {
 	Queue         *actor.PID
 	ClusterConfig *actor.PID
 	Catalogue     *opcode.Catalogue
+	Daemon        access.Submitter // the daemon's user, to whom jobs without a submitter belong
 	// SliceWork is the work between two messages, in steps of about 20 ns; 0: 250,000.
 	SliceWork int
 }

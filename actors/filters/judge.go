@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
 
+	"lockstep/core/access"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -172,7 +174,11 @@ func (f *filters) judgeNew(q *question, work *int) (done bool) {
 			if err != nil {
 				continue // the queue has decoded the job and logged the error
 			}
-			q.subject = filter.NewSubject(j, q.jobs[q.next].Name)
+			user, err := access.DecodeSubmitter(q.jobs[q.next].Submitter, f.config.Daemon)
+			if err != nil {
+				f.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": err}).Error("a job's user is unknown to filter rules")
+			}
+			q.subject = filter.NewSubject(j, q.jobs[q.next].Name, user)
 			q.current = f.begin(q.subject)
 		}
 		v, judged := q.current.Continue(work)

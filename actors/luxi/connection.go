@@ -22,6 +22,7 @@ import (
 	"lockstep/actors/scheduler"
 	"lockstep/actors/sessions"
 	"lockstep/actors/store"
+	"lockstep/core/access"
 	"lockstep/messages"
 )
 
@@ -96,11 +97,11 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	if !ok {
 		return
 	}
-	by := m.By
+	by, from := m.By, m.From
 	if m.Forwarded {
-		by = request.User
+		by, from = request.User, access.DecodeForwarded(request.From, request.User)
 	}
-	c.current = &call.Call{Config: &c.config, Session: c.session, Store: c.store, Method: request.Method, By: by}
+	c.current = &call.Call{Config: &c.config, Session: c.session, Store: c.store, Method: request.Method, By: by, From: from}
 	c.jobs.Comes(m.Marker)
 	known, err := c.serve(ctx, request.Args)
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/filters"
+	"lockstep/core/access"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -21,7 +22,7 @@ func subjectsOf(from, n int, text string) []*filter.Subject {
 	var subjects []*filter.Subject
 	for id := from; id < from+n; id++ {
 		input := json.RawMessage(fmt.Sprintf(`{"OP_ID": "OP_A", "text": %q}`, text))
-		subjects = append(subjects, filter.NewSubject(job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{}, ""), ""))
+		subjects = append(subjects, filter.NewSubject(job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{}, ""), "", access.Submitter{}))
 	}
 	return subjects
 }

@@ -25,6 +25,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/store"
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/query"
@@ -43,7 +44,8 @@ type Config struct {
 	Filters       *actor.PID
 	Gateways      []*actor.PID
 	Catalogue     *opcode.Catalogue
-	Livelock      string // path of the daemon's livelock
+	Livelock      string           // path of the daemon's livelock
+	Daemon        access.Submitter // the daemon's user, to whom jobs without a submitter belong
 	Limits        Limits
 	ArchiveAfter  time.Duration // after which ended jobs are archived if no setting says it; 0: never
 	// Shared is true in a cluster of several nodes. Then another node may have archived

@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/core/record"
@@ -16,6 +17,10 @@ import (
 
 // ordered handles a client order: a priority, a hold or release, or a cancel or kill.
 func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
+	if f := q.orderRefusal(m); f != nil {
+		ctx.Send(sender, &messages.OrderJobResult{Request: m.Request, Refused: f})
+		return
+	}
 	switch m.Kind {
 	case messages.OrderJob_SET_PRIORITY:
 		q.changePriority(ctx, sender, m)
@@ -24,6 +29,29 @@ func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJ
 	default:
 		q.cancel(ctx, sender, m)
 	}
+}
+
+// orderRefusal returns why the sender of an order may not give it: the job belongs to another user. It returns nil if he may, or if there
+// is no such job.
+func (q *queue) orderRefusal(m *messages.OrderJob) *messages.Failure {
+	e := q.index.get(m.Id)
+	if m.OnlyOf == "" || e == nil {
+		return nil
+	}
+	owner, err := access.DecodeSubmitter(e.info.Submitter, q.config.Daemon)
+	if err == nil && owner.Key() == m.OnlyOf {
+		return nil
+	}
+	return messages.PrereqFailure(messages.NotPermitted, access.NotOwn(m.Id, owner, orderVerbs[m.Kind], record.User(m.By)))
+}
+
+// orderVerbs are the orders in the words of a refusal.
+var orderVerbs = map[messages.OrderJob_Kind]string{
+	messages.OrderJob_CANCEL:       "cancel it",
+	messages.OrderJob_KILL:         "kill it",
+	messages.OrderJob_SET_PRIORITY: "change its priority",
+	messages.OrderJob_HOLD:         "hold it",
+	messages.OrderJob_RELEASE:      "release it",
 }
 
 // cancel cancels a pending job. An order about an active job goes to the jobs actor,

@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/core/access"
 	"lockstep/core/record"
 	"lockstep/messages"
 )
@@ -34,6 +35,10 @@ func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.Orde
 	case q.holds.changing[m.Id]:
 		answerClient(ctx, sender, m.Request, false, busyText(m.Id))
 		return
+	case !hold && held && m.OnlyOf != "" && !former.Own:
+		text := access.NotOwnHold(m.Id, record.User(former.By), record.User(m.By))
+		ctx.Send(sender, &messages.OrderJobResult{Request: m.Request, Refused: messages.PrereqFailure(messages.NotPermitted, text)})
+		return
 	case !hold && !held && !q.records.hasFile(m.Id):
 		answerClient(ctx, sender, m.Request, true, fmt.Sprintf("Job %d is not held", m.Id))
 		return
@@ -41,8 +46,8 @@ func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.Orde
 	before := q.records.get(m.Id)
 	after := before.WithoutHold()
 	if hold {
-		if !held {
-			former = record.Hold{By: m.By, SinceUs: q.config.Env.Clock().Now().UnixMicro()}
+		if !held || former.Own && m.OnlyOf == "" {
+			former = record.Hold{By: m.By, Own: m.OnlyOf != "", SinceUs: q.config.Env.Clock().Now().UnixMicro()}
 			// In force before it is written: a job that began during the write would make the answer wrong.
 			q.setHold(ctx, m.Id, former)
 		}
@@ -177,5 +182,5 @@ func (q *queue) asUnfinished(e *entry) *messages.UnfinishedJob {
 	id := e.info.Id
 	h, held := q.holds.inForce[id]
 	return &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id], Held: held, HeldBy: h.By,
-		Name: e.info.Name, Wait: e.info.Wait}
+		Name: e.info.Name, Wait: e.info.Wait, Submitter: e.info.Submitter}
 }

@@ -7,31 +7,36 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
+// submissionName is the name that a client has given a submission. It belongs to the user: two users who choose one text make two
+// submissions. The zero value is no name.
+type submissionName struct{ submitter, text string }
+
 // namedSubmissions knows which jobs belong to the submissions that clients have named
 // (see job.SubmissionSource). The names are in the job files, so that they survive the
 // daemon, except for jobs that were archived before its start.
 type namedSubmissions struct {
 	// jobs are the ids of a submission by its name, in the order of its drafts.
-	jobs map[string][]int64
+	jobs map[submissionName][]int64
 	// remaining is how many of these jobs are in the index. It is positive.
-	remaining map[string]int
+	remaining map[submissionName]int
 	// names is the name of the submission of a job of the index.
-	names map[int64]string
+	names map[int64]submissionName
 }
 
 func newNamedSubmissions() namedSubmissions {
-	return namedSubmissions{map[string][]int64{}, map[string]int{}, map[int64]string{}}
+	return namedSubmissions{map[submissionName][]int64{}, map[submissionName]int{}, map[int64]submissionName{}}
 }
 
-// add adds a job to a submission; name may be "".
-func (r *namedSubmissions) add(name string, id int64) {
-	if name != "" {
+// add adds a job to a submission. Without a name it does nothing.
+func (r *namedSubmissions) add(name submissionName, id int64) {
+	if name.text != "" {
 		r.jobs[name] = append(r.jobs[name], id)
 		r.remaining[name]++
 		r.names[id] = name
@@ -53,18 +58,30 @@ func (r *namedSubmissions) drop(id int64) {
 	}
 }
 
-func submissionName(jobs []*messages.JobDraft) string {
-	if len(jobs) == 0 || len(jobs[0].Ops) == 0 {
-		return ""
+// nameOf returns the name of a submission that is requested.
+func (q *queue) nameOf(m *messages.SubmitJobs) submissionName {
+	if len(m.Jobs) == 0 || len(m.Jobs[0].Ops) == 0 {
+		return submissionName{}
 	}
-	return job.SubmissionName(json.RawMessage(jobs[0].Ops[0].Input))
+	return q.submissionName(m.Jobs[0].Ops[0].Input, m.Submitter)
+}
+
+// submissionName returns the name in the input of a job's first opcode, as one of the user to whom the job belongs.
+func (q *queue) submissionName(input, submitter []byte) submissionName {
+	text := job.SubmissionName(json.RawMessage(input))
+	if text == "" {
+		return submissionName{}
+	}
+	// A submitter that cannot be read has no key, and a repetition by nobody else has that.
+	owner, _ := access.DecodeSubmitter(submitter, q.config.Daemon)
+	return submissionName{owner.Key(), text}
 }
 
 // repeatedSubmission is a request that names an earlier submission. Its drafts are
 // compared with the jobs of that submission.
 type repeatedSubmission struct {
 	from      requester
-	name      string
+	name      submissionName
 	drafts    []*messages.JobDraft
 	ids       []int64           // jobs of the earlier submission
 	remaining int               // jobs that are not compared yet
@@ -87,10 +104,10 @@ func (r *repeatedSubmission) compare(i int, content []byte) bool {
 func (r *repeatedSubmission) result() *messages.SubmitJobsResult {
 	switch {
 	case r.differs:
-		return differentContent(r.name, r.from.request)
+		return differentContent(r.name.text, r.from.request)
 	case r.failure != nil:
 		return &messages.SubmitJobsResult{Request: r.from.request, Failure: &messages.Failure{Class: r.failure.Class, Text: fmt.Sprintf(
-			"%s; a submission named %q came before, so look at the list of jobs before you send it again", r.failure.Text, r.name)}}
+			"%s; a submission named %q came before, so look at the list of jobs before you send it again", r.failure.Text, r.name.text)}}
 	}
 	return &messages.SubmitJobsResult{Request: r.from.request, Ids: r.ids}
 }
@@ -118,8 +135,8 @@ func sameDrafts(a, b []*messages.JobDraft) bool {
 // answerRepeated answers a request that names an earlier submission: at once if that
 // is committed, otherwise together with it. It returns false if there is no submission
 // of that name.
-func (q *queue) answerRepeated(ctx actor.Context, sender *actor.PID, name string, m *messages.SubmitJobs) bool {
-	if name == "" {
+func (q *queue) answerRepeated(ctx actor.Context, sender *actor.PID, name submissionName, m *messages.SubmitJobs) bool {
+	if name.text == "" {
 		return false
 	}
 	from := requester{sender, m.Request}
@@ -127,7 +144,7 @@ func (q *queue) answerRepeated(ctx actor.Context, sender *actor.PID, name string
 		if sameDrafts(s.drafts, m.Jobs) {
 			s.repeats = append(s.repeats, from)
 		} else {
-			ctx.Send(sender, differentContent(name, m.Request))
+			ctx.Send(sender, differentContent(name.text, m.Request))
 		}
 		return true
 	}
@@ -136,7 +153,7 @@ func (q *queue) answerRepeated(ctx actor.Context, sender *actor.PID, name string
 		return false
 	}
 	if len(ids) != len(m.Jobs) {
-		ctx.Send(sender, differentContent(name, m.Request))
+		ctx.Send(sender, differentContent(name.text, m.Request))
 		return true
 	}
 	r := &repeatedSubmission{from: from, name: name, drafts: m.Jobs, ids: slices.Clone(ids), remaining: len(ids)}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -19,6 +20,37 @@ func named(request uint64, name string, n int) *messages.SubmitJobs {
 			`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": [["lockstep:request", "` + name + `", 1]]}`)}}})
 	}
 	return m
+}
+
+// A name belongs to the user who has chosen it: another user with the same name submits jobs of his own, also while the first one waits.
+func TestANamedSubmissionOfAnother(t *testing.T) {
+	alice, bob := access.Submitter{UID: 1000, Name: "alice"}.Encode(), access.Submitter{UID: 1001, Name: "bob"}.Encode()
+	of := func(submitter []byte, request uint64) *messages.SubmitJobs {
+		m := named(request, "abc", 1)
+		m.Submitter = submitter
+		return m
+	}
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.client.Ask(b.queue, of(alice, 1))
+		first := b.storeAsked()
+		b.client.Ask(b.queue, of(bob, 2))
+		b.client.Ask(b.queue, of(alice, 3))
+		b.filesDone(first)
+		require.Equal(t, []int64{1}, b.submitted(1).Ids)
+		require.Equal(t, []int64{1}, b.submitted(3).Ids)
+		b.commit()
+		require.Equal(t, []int64{2}, b.submitted(2).Ids)
+		for request, c := range map[uint64]struct {
+			submitter []byte
+			id        int64
+		}{4: {alice, 1}, 5: {bob, 2}} {
+			b.client.Ask(b.queue, of(c.submitter, request))
+			require.Equal(t, []int64{c.id}, b.submitted(request).Ids)
+		}
+		b.client.Ask(b.queue, of(nil, 6))
+		b.commit()
+		require.Equal(t, []int64{3}, b.submitted(6).Ids)
+	})
 }
 
 // A submission that is sent twice makes its jobs once: during its commit, after it, and

@@ -140,7 +140,7 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 	r := q.recoverRecord(ctx, s)
 	info := q.newInfo(j, s.Content, r)
 	if len(j.Ops) > 0 {
-		q.submissions.named.add(job.SubmissionName(j.Ops[0].Input), s.Id)
+		q.submissions.named.add(q.submissionName(j.Ops[0].Input, r.Submitter()), s.Id)
 	}
 	if isActive || !j.Status().Final() {
 		q.admission.unfinished++

@@ -90,7 +90,7 @@ const repeatTime = 10 * time.Minute
 func (q *queue) endedJob(e *entry) retention.Job {
 	end := max(e.info.EndUs, e.info.StartUs)
 	from := end
-	if q.submissions.named.names[e.info.Id] != "" {
+	if q.submissions.named.names[e.info.Id].text != "" {
 		from = max(end, e.info.ReceivedUs+(repeatTime-q.archiver.after).Microseconds())
 	}
 	return retention.Job{ID: e.info.Id, Name: e.info.Name, EndUs: end, FromUs: from}

@@ -9,6 +9,7 @@ import (
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
+	"lockstep/core/access"
 	"lockstep/core/config/configtest"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
@@ -96,7 +97,7 @@ func (b *bench) start(limits queue.Limits) {
 
 func (b *bench) configOf(limits queue.Limits) queue.Config {
 	return queue.Config{Env: b.Env.Env, Store: b.store.PID, Scheduler: b.scheduler.PID,
-		Jobs: b.jobs.PID, Locks: b.locks.PID, ClusterConfig: b.cluster.PID, Filters: b.filters.PID, Catalogue: opcode.Builtin(),
+		Daemon: access.Submitter{Name: "root"}, Jobs: b.jobs.PID, Locks: b.locks.PID, ClusterConfig: b.cluster.PID, Filters: b.filters.PID, Catalogue: opcode.Builtin(),
 		Gateways: []*actor.PID{b.gateway.PID}, Livelock: livelock, Limits: limits}
 }
 

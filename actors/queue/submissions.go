@@ -20,8 +20,10 @@ type submission struct {
 	from   requester
 	drafts []*messages.JobDraft
 	by     string // name of the submitter; "" if it is not known
-	name   string // idempotency name that the client has given; "" if none
-	parent int64  // job whose process submits them; 0 if none is known
+	// submitter is to whom the jobs belong (access.Submitter); empty: the daemon's user.
+	submitter []byte
+	name      submissionName
+	parent    int64 // job whose process submits them; 0 if none is known
 	// repeats are further requests with the same name and content. They get the same answer.
 	repeats []requester
 
@@ -129,7 +131,7 @@ func (s *submissions) awaits(from requester) bool {
 }
 
 // findOpen returns the submission with that name that has no answer yet; nil if there is none.
-func (s *submissions) findOpen(name string) *submission {
+func (s *submissions) findOpen(name submissionName) *submission {
 	for _, open := range slices.Concat(s.incoming, s.committing()) {
 		if open.name == name {
 			return open
@@ -202,6 +204,9 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 	}
 	if draft.Name != "" {
 		r = r.WithName(draft.Name)
+	}
+	if len(open.submitter) > 0 {
+		r = r.WithSubmitter(open.submitter)
 	}
 	if open.parent > 0 {
 		r = r.WithParent(open.parent)

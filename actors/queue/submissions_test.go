@@ -29,19 +29,19 @@ func TestSubmissionsArriveWhileACommitRuns(t *testing.T) {
 	s := newSubmissions("/livelock", false)
 	require.True(t, s.idle())
 	require.False(t, s.buildNext(job.Timestamp{}), "no submission")
-	first := &submission{from: requester{actor.NewPID("", "c"), 1}, drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(delayInput)}, name: "n1"}
+	first := &submission{from: requester{actor.NewPID("", "c"), 1}, drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(delayInput)}, name: submissionName{text: "n1"}}
 	s.incoming = append(s.incoming, first)
 	require.True(t, s.buildNext(job.Timestamp{}))
 	require.EqualValues(t, 2, s.serial)
 	require.EqualValues(t, 1, first.firstID())
 	require.EqualValues(t, 2, first.lastID())
 
-	second := &submission{from: requester{actor.NewPID("", "c"), 2}, drafts: []*messages.JobDraft{draftOf(delayInput)}, name: "n2"}
+	second := &submission{from: requester{actor.NewPID("", "c"), 2}, drafts: []*messages.JobDraft{draftOf(delayInput)}, name: submissionName{text: "n2"}}
 	s.incoming = append(s.incoming, second)
 	require.False(t, s.buildNext(job.Timestamp{}), "a commit is running")
-	require.Same(t, first, s.findOpen("n1"))
-	require.Same(t, second, s.findOpen("n2"))
-	require.Nil(t, s.findOpen("n3"))
+	require.Same(t, first, s.findOpen(submissionName{text: "n1"}))
+	require.Same(t, second, s.findOpen(submissionName{text: "n2"}))
+	require.Nil(t, s.findOpen(submissionName{text: "n3"}))
 	require.True(t, s.awaits(requester{actor.NewPID("", "c"), 2}))
 	require.False(t, s.awaits(requester{actor.NewPID("", "d"), 2}))
 	first.repeats = []requester{{actor.NewPID("", "d"), 9}}
@@ -102,12 +102,12 @@ func TestAClientOfTheSocketForgesNoUserOfTheRemoteAPI(t *testing.T) {
 
 func TestANamedSubmissionIsKnownUntilItsLastJobIsArchived(t *testing.T) {
 	n := newNamedSubmissions()
-	n.add("a", 1)
-	n.add("a", 2)
-	n.add("", 3)
+	n.add(submissionName{text: "a"}, 1)
+	n.add(submissionName{text: "a"}, 2)
+	n.add(submissionName{text: ""}, 3)
 	n.drop(1)
 	n.drop(3)
-	require.Equal(t, []int64{1, 2}, n.jobs["a"])
+	require.Equal(t, []int64{1, 2}, n.jobs[submissionName{text: "a"}])
 	n.drop(2)
 	require.Empty(t, n.jobs)
 	require.Empty(t, n.remaining)
@@ -116,7 +116,7 @@ func TestANamedSubmissionIsKnownUntilItsLastJobIsArchived(t *testing.T) {
 
 func TestARepeatedSubmissionIsComparedWithItsJobs(t *testing.T) {
 	same := func() *repeatedSubmission {
-		return &repeatedSubmission{from: requester{request: 7}, name: "n", ids: []int64{1, 2}, remaining: 2,
+		return &repeatedSubmission{from: requester{request: 7}, name: submissionName{text: "n"}, ids: []int64{1, 2}, remaining: 2,
 			drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(delayInput)}}
 	}
 	made := newSubmissions("/l", false)

@@ -9,7 +9,7 @@ import (
 )
 
 func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJobs) {
-	name := submissionName(m.Jobs)
+	name := q.nameOf(m)
 	// Before the limits: a client that repeats an accepted submission gets its ids, also from a full or drained queue.
 	if q.answerRepeated(ctx, sender, name, m) {
 		return
@@ -26,7 +26,7 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 	// committed.
 	q.admission.unfinished += len(m.Jobs)
 	q.submissions.incoming = append(q.submissions.incoming,
-		&submission{from: requester{sender, m.Request}, drafts: m.Jobs, by: m.By, name: name, parent: m.Parent})
+		&submission{from: requester{sender, m.Request}, drafts: m.Jobs, by: m.By, submitter: m.Submitter, name: name, parent: m.Parent})
 	q.commitNext(ctx)
 }
 

@@ -1,12 +1,14 @@
 package queue_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -62,6 +64,26 @@ func TestWhoHasSubmittedAJob(t *testing.T) {
 			}
 			b.filesDone(asked)
 			b.submitted(uint64(request + 1))
+		}
+	})
+}
+
+// The record of a job says to whom it belongs, in the commit of the submission. A job of the daemon's user has no record for that.
+func TestASubmitterIsRecordedWithHisJob(t *testing.T) {
+	alice := access.Submitter{UID: 1000, Name: "alice"}.Encode()
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		for request, submitter := range [][]byte{alice, nil} {
+			b.client.Ask(b.queue, &messages.SubmitJobs{Request: uint64(request + 1), Submitter: submitter, Jobs: []*messages.JobDraft{draft("")}})
+			b.Settle()
+			asked := b.storeAsked()
+			want := ""
+			if submitter != nil {
+				want = `{"submitter":{"uid":1000,"name":"alice"}}` + "\n"
+			}
+			require.Equal(t, want, writtenRecords(asked)[fmt.Sprintf("queue/lockstep-%d", request+1)])
+			b.filesDone(asked)
+			b.submitted(uint64(request + 1))
+			require.Equal(t, submitter, b.rowOf(int64(request+1)).Info.Submitter)
 		}
 	})
 }

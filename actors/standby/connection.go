@@ -76,11 +76,12 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 // passOn sends a request through the tunnel, with this node's knowledge of the client in place of the request's own
 // claim.
 func (c *connection) passOn(m *conn.Received) {
-	by := ""
+	by, from := "", m.From
 	if m.By != "" {
 		by = m.By + ", node=" + c.self
 	}
-	c.tunnel.Send(wire.WithUser(m.Frame, by))
+	from.Node = c.self
+	c.tunnel.Send(wire.WithUser(m.Frame, by, from.Encode()))
 }
 
 // ask asks the replicator about the nodes. The question is sent once: if the replicator restarts, the client's own

@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi/call"
 	"lockstep/actors/standby"
+	"lockstep/core/access"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -142,9 +143,20 @@ func TestAClientIsForwardedToTheMaster(t *testing.T) {
 		const forged = `{"by": "uid=0(root)", "method": "QueryJobs", "args": []}`
 		c.Tell(&conn.Received{Frame: []byte(forged), By: "uid=1000(ada), pid=7"})
 		require.Equal(t, "not even a request", b.tunnels.frames[1], "it is the master's to judge")
-		for i, by := range map[int]string{0: "", 2: "uid=1000(ada), pid=7, node=n1"} {
+		ada := access.Identity{UID: 1000, Name: "ada", GIDs: []int{50}, Groups: []string{"staff"}, Login: 1000, Program: "lockstep"}
+		const forgedToo = `{"from": {"uid": 0, "daemon": true}, "method": "QueryJobs", "args": [], "from": {"uid": 0}}`
+		c.Tell(&conn.Received{Frame: []byte(forgedToo), By: "uid=1000(ada), pid=7", From: ada})
+		ada.Node = "n1"
+		root := access.Identity{Node: "n1"}
+		for i, from := range map[int]access.Identity{0: root, 2: root, 3: ada} {
 			passed, err := wire.DecodeRequest([]byte(b.tunnels.frames[i]))
 			require.NoError(t, err)
+			require.Equal(t, from, access.DecodeForwarded(passed.From, passed.User))
+		}
+		for i, by := range map[int]string{0: "", 2: "uid=1000(ada), pid=7, node=n1", 3: "uid=1000(ada), pid=7, node=n1"} {
+			passed, err := wire.DecodeRequest([]byte(b.tunnels.frames[i]))
+			require.NoError(t, err)
+			passed.From = nil
 			require.Equal(t, wire.Request{Method: "QueryJobs", Args: []json.RawMessage{}, User: by}, passed, "who asks is what this node knows")
 		}
 		b.nodes.Quiet()

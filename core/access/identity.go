@@ -3,6 +3,8 @@ package access
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // NoUID is the uid of an identity without an account of the node.
@@ -31,6 +33,37 @@ func Unknown() Identity { return Identity{UID: NoUID, Login: NoUID} }
 
 // DaemonItself is the identity of the daemon of user uid where it makes a call for itself.
 func DaemonItself(uid int) Identity { return Identity{UID: uid, Login: NoUID, Daemon: true} }
+
+// Encode is the JSON of an identity.
+func (i Identity) Encode() []byte {
+	data, err := json.Marshal(i)
+	if err != nil {
+		panic(fmt.Errorf("encode an identity: %w", err)) // texts and numbers
+	}
+	return data
+}
+
+// DecodeForwarded reads the identity that another node gives the request of its client. Without one, from an older node, words are what
+// that node says of the client: a number of an account is believed, without its groups, and of a remote user the role is unknown.
+func DecodeForwarded(data []byte, words string) Identity {
+	i := Unknown()
+	if len(data) > 0 {
+		if json.Unmarshal(data, &i) != nil {
+			return Unknown()
+		}
+		return i
+	}
+	first, rest, _ := strings.Cut(words, ", ")
+	number, name, _ := strings.Cut(strings.TrimPrefix(first, "uid="), "(")
+	if uid, err := strconv.ParseUint(number, 10, 32); err == nil && strings.HasPrefix(first, "uid=") && uid != noID {
+		i.UID, i.Name = int(uid), strings.TrimSuffix(name, ")")
+	}
+	_, i.Node, _ = strings.Cut(rest, "node=")
+	return i
+}
+
+// noID is the number that stands for no user in the kernel: (uid_t)-1.
+const noID = 1<<32 - 1
 
 // Key names the user of an identity: two requests with one key are of one user. It is "uid=1000", "remote=deploy", or "" for Unknown.
 func (i Identity) Key() string { return i.Submitter().Key() }

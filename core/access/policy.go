@@ -12,6 +12,14 @@ type Policy struct {
 // Grants are roles by user and group, as data of the cluster. Only grants.go knows their form.
 type Grants struct{}
 
+// SubmitterOf is to whom the jobs of an identity belong, for the record of a job; nil: to the daemon's user.
+func (p Policy) SubmitterOf(i Identity) []byte {
+	if i.Daemon || i.Remote == "" && i.UID == p.DaemonUID {
+		return nil
+	}
+	return i.Submitter().Encode()
+}
+
 // Role is the role of an identity.
 func (p Policy) Role(i Identity) Role {
 	switch {

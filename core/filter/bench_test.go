@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 )
 
@@ -29,7 +30,7 @@ func benchInput(id int) json.RawMessage {
 func benchSubjects(n int) []*Subject {
 	subjects := make([]*Subject, n)
 	for i := range subjects {
-		subjects[i] = NewSubject(job.New(job.ID(i), []json.RawMessage{benchInput(i)}, []int{0}, job.Timestamp{Sec: 1}, ""), "")
+		subjects[i] = NewSubject(job.New(job.ID(i), []json.RawMessage{benchInput(i)}, []int{0}, job.Timestamp{Sec: 1}, ""), "", access.Submitter{})
 	}
 	return subjects
 }
@@ -88,7 +89,7 @@ func BenchmarkNewSubject(b *testing.B) {
 	j := job.New(7, []json.RawMessage{benchInput(7)}, []int{0}, job.Timestamp{Sec: 1}, "")
 	b.ReportAllocs()
 	for b.Loop() {
-		NewSubject(j, "")
+		NewSubject(j, "", access.Submitter{})
 	}
 }
 
@@ -104,7 +105,7 @@ func TestASubjectIsSmall(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i, j := range jobs {
-		subjects[i] = NewSubject(j, "")
+		subjects[i] = NewSubject(j, "", access.Submitter{})
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

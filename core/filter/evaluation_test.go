@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 )
 
@@ -32,7 +33,7 @@ func TestAnInterruptedEvaluationHasTheSameVerdict(t *testing.T) {
 			ops = append(ops, fmt.Appendf(nil, `{"OP_ID": %q, "text": "%s", "list": ["a", %q], "reason": [["s", "%s", 1], ["t", "%s", 2]]}`,
 				rapid.SampledFrom([]string{"OP_A", "OP_B"}).Draw(t, "id"), texts.Draw(t, "text"), texts.Draw(t, "element"), texts.Draw(t, "reason"), texts.Draw(t, "reason")))
 		}
-		subject := NewSubject(job.New(job.ID(rapid.IntRange(1, 5).Draw(t, "job")), ops, make([]int, len(ops)), job.Timestamp{}, ""), "")
+		subject := NewSubject(job.New(job.ID(rapid.IntRange(1, 5).Draw(t, "job")), ops, make([]int, len(ops)), job.Timestamp{}, ""), "", access.Submitter{})
 		e := set.Begin(subject, nil)
 		for pieces := 0; ; pieces++ {
 			require.Less(t, pieces, 10_000)
@@ -55,7 +56,7 @@ func TestALargeJobIsJudgedInPieces(t *testing.T) {
 	for range 20 {
 		ops = append(ops, fmt.Appendf(nil, `{"OP_ID": "OP_A", "text": %q}`, strings.Repeat("a", 100)))
 	}
-	subject := NewSubject(job.New(1, ops, make([]int, len(ops)), job.Timestamp{}, ""), "")
+	subject := NewSubject(job.New(1, ops, make([]int, len(ops)), job.Timestamp{}, ""), "", access.Submitter{})
 	e := set.Begin(subject, nil)
 	pieces := 0
 	for done := false; !done; pieces++ {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/access"
 	"lockstep/core/config"
 	"lockstep/core/config/configtest"
 	"lockstep/core/job"
@@ -73,40 +74,43 @@ func TestTheNextOpcode(t *testing.T) {
 	j := job.New(1, []json.RawMessage{json.RawMessage(migrateOp), json.RawMessage(repairOp)}, []int{0, 0}, job.Timestamp{Sec: 1}, "")
 	require.True(t, set.ReadsLocks())
 	require.False(t, newSet(t, rule("o", 0, Action{Verb: Continue}, `[["lock", null]]`), rule("p", 0, Action{Verb: Pause}, `[["name", null]]`)).ReadsLocks())
-	first := NewSubject(j, "")
+	first := NewSubject(j, "", access.Submitter{})
 	require.Equal(t, -1, set.Evaluate(first, declare).Rule)
 	require.Equal(t, 0, set.Evaluate(first.At(1), declare).Rule)
 	require.Same(t, first, first.At(0))
 	require.Nil(t, first.At(2))
 	j.Ops[0].Status = job.Success
-	require.Equal(t, 0, set.Evaluate(NewSubject(j, ""), declare).Rule)
+	require.Equal(t, 0, set.Evaluate(NewSubject(j, "", access.Submitter{}), declare).Rule)
 	j.Ops[1].Status = job.Success
-	require.Equal(t, 0, set.Evaluate(NewSubject(j, ""), declare).Rule)
+	require.Equal(t, 0, set.Evaluate(NewSubject(j, "", access.Submitter{}), declare).Rule)
 }
 
-// The user is what the daemon has recorded in the first opcode, in the last entry.
+// The user is the one to whom the job belongs. What its reason trail says has no effect.
 func TestUserAndNamePredicates(t *testing.T) {
-	by := func(text string) string {
-		return `{"OP_ID": "OP_A", "reason": [["gnt:user", "uid=0(root)", 1], ["lockstep:user", "user=root", 1], ["lockstep:user", "` + text + `", 1]]}`
-	}
+	forged := `{"OP_ID": "OP_A", "reason": [["gnt:user", "uid=0(root)", 1], ["lockstep:user", "uid=7(eve)", 1]]}`
+	alice, nameless, deploy := access.Submitter{UID: 1000, Name: "alice"}, access.Submitter{UID: 1000}, access.Submitter{UID: 1000, Remote: "deploy"}
 	for _, c := range []struct {
-		test, by string
-		want     bool
+		test string
+		user access.Submitter
+		want bool
 	}{
-		{`["==", "name", "alice"]`, "uid=1000(alice), pid=5", true},
-		{`["==", "uid", 1000]`, "uid=1000(alice), pid=5", true},
-		{`["==", "name", "root"]`, "uid=1000(alice), pid=5", false},
-		{`["==", "uid", 1000]`, "uid=1000, pid=5", true},
-		{`["==", "name", ""]`, "uid=1000, pid=5", true},
-		{`["==", "name", "deploy"]`, "user=deploy, from=10.0.0.1", true},
-		{`["|", ["==", "uid", 0], ["!=", "uid", 0]]`, "user=deploy, from=10.0.0.1", false},
+		{`["==", "name", "alice"]`, alice, true},
+		{`["==", "uid", 1000]`, alice, true},
+		{`["==", "name", "root"]`, alice, false},
+		{`["==", "name", "eve"]`, alice, false},
+		{`["==", "uid", 1000]`, nameless, true},
+		{`["==", "name", ""]`, nameless, true},
+		{`["==", "name", "deploy"]`, deploy, true},
+		{`["|", ["==", "uid", 1000], ["!=", "uid", 1000]]`, deploy, false},
+		{`["|", ["==", "uid", 0], ["!=", "uid", 0]]`, access.Submitter{UID: access.NoUID}, false},
 	} {
 		set := newSet(t, rule("u", 0, Action{Verb: Pause}, `[["user", `+c.test+`]]`))
-		require.Equal(t, c.want, set.Evaluate(subject(1, by(c.by), by("uid=0(root)")), nil).Rule == 0, "%s %s", c.test, c.by)
+		of := NewSubject(job.New(1, []json.RawMessage{json.RawMessage(forged)}, []int{0}, job.Timestamp{Sec: 1}, ""), "", c.user)
+		require.Equal(t, c.want, set.Evaluate(of, nil).Rule == 0, "%s %s", c.test, c.user)
 	}
 	named := newSet(t, rule("n", 0, Action{Verb: Pause}, `[["name", ["=~", "name", "^backup-"]]]`))
 	s := subject(1, createOp)
 	require.Equal(t, -1, named.Evaluate(s, nil).Rule)
-	s = NewSubject(job.New(1, []json.RawMessage{json.RawMessage(createOp)}, []int{0}, job.Timestamp{Sec: 1}, ""), "backup-7")
+	s = NewSubject(job.New(1, []json.RawMessage{json.RawMessage(createOp)}, []int{0}, job.Timestamp{Sec: 1}, ""), "backup-7", access.Submitter{})
 	require.Equal(t, 0, named.Evaluate(s, nil).Rule)
 }

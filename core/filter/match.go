@@ -3,6 +3,7 @@ package filter
 import (
 	"cmp"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/core/query"
 	"lockstep/core/rawjson"
@@ -213,24 +214,21 @@ func (e *Evaluation) isExpression(p *predicate, test func(leaf *query.Leaf, fiel
 
 // testName tests the name of the job. The result is invalid if the leaf has an unknown field.
 func (e *Evaluation) testName(leaf *query.Leaf, field int) testResult {
-	switch {
-	case field < 0:
+	if field < 0 {
 		return invalid
-	case e.job.name == nil:
-		return e.testText(leaf, nil)
 	}
-	return e.testText(leaf, []byte(*e.job.name))
+	return e.testText(leaf, []byte(e.job.of.Value().name))
 }
 
-// isUser tests who has submitted the job. A user of the remote API has no uid.
+// isUser tests to whom the job belongs. A user of the remote API has the name of the users file, and no uid.
 func (e *Evaluation) isUser(p *predicate) testResult {
+	user := e.job.of.Value().user
 	return e.isExpression(p, func(leaf *query.Leaf, field int) testResult {
-		name, uid, hasUID := e.job.user()
 		switch {
 		case field == userNameField:
-			return e.testText(leaf, name)
-		case field == uidField && hasUID:
-			return testNumber(leaf, uid)
+			return e.testText(leaf, []byte(cmp.Or(user.Remote, user.Name)))
+		case field == uidField && user.Remote == "" && user.UID != access.NoUID:
+			return testNumber(leaf, int64(user.UID))
 		}
 		return invalid
 	})

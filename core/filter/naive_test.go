@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unique"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/core/rawjson"
 )
@@ -320,9 +322,6 @@ func genOp() *rapid.Generator[map[string]any] {
 		trail := []any{}
 		for range rapid.IntRange(0, 2).Draw(t, "reasons") {
 			source, text := rapid.SampledFrom(texts).Draw(t, "source"), rapid.SampledFrom(texts).Draw(t, "reason")
-			if rapid.Bool().Draw(t, "of the daemon") {
-				source, text = job.UserSource, rapid.SampledFrom([]string{"uid=2(ab), pid=5", "uid=1, pid=5", "user=a, from=10.0.0.1"}).Draw(t, "submitter")
-			}
 			trail = append(trail, []any{source, text,
 				json.Number(fmt.Sprint(rapid.Int64Range(-1, 3).Draw(t, "timestamp")))})
 		}
@@ -337,28 +336,15 @@ func genLock() *rapid.Generator[Lock] {
 	})
 }
 
-// userOf reads the submitter from the reason trail of the first opcode.
-func userOf(ops []map[string]any) map[string]any {
-	if len(ops) == 0 {
-		return map[string]any{"name": ""}
-	}
-	user := map[string]any{"name": ""}
-	for _, entry := range ops[0]["reason"].([]any) {
-		if entry.([]any)[0] != job.UserSource {
-			continue
-		}
-		switch entry.([]any)[1] {
-		case "uid=2(ab), pid=5":
-			user = map[string]any{"name": "ab", "uid": int64(2)}
-		case "uid=1, pid=5":
-			user = map[string]any{"name": "", "uid": int64(1)}
-		case "user=a, from=10.0.0.1":
-			user = map[string]any{"name": "a"}
-		default:
-			user = map[string]any{"name": ""}
-		}
-	}
-	return user
+// naiveUsers are users with what the predicate user sees of them.
+var naiveUsers = []struct {
+	user   access.Submitter
+	fields map[string]any
+}{
+	{access.Submitter{UID: 2, Name: "ab"}, map[string]any{"name": "ab", "uid": int64(2)}},
+	{access.Submitter{UID: 1}, map[string]any{"name": "", "uid": int64(1)}},
+	{access.Submitter{UID: 2, Name: "ab", Remote: "a"}, map[string]any{"name": "a"}},
+	{access.Submitter{UID: access.NoUID}, map[string]any{"name": ""}},
 }
 
 // spelled is the value as JSON, in one of several spellings.
@@ -405,7 +391,8 @@ func TestEvaluateAgreesWithANaiveEvaluator(t *testing.T) {
 			inputs[i] = string(spelled(t, op))
 		}
 
-		about := naiveJob{name: rapid.SampledFrom(texts).Draw(t, "name"), user: userOf(ops)}
+		user := rapid.SampledFrom(naiveUsers).Draw(t, "user")
+		about := naiveJob{name: rapid.SampledFrom(texts).Draw(t, "name"), user: user.fields}
 		at, inputAt := 0, ""
 		if len(ops) > 0 {
 			at = rapid.IntRange(0, len(ops)-1).Draw(t, "next")
@@ -413,7 +400,7 @@ func TestEvaluateAgreesWithANaiveEvaluator(t *testing.T) {
 			about.locks = rapid.SliceOfN(genLock(), 0, 3).Draw(t, "locks")
 		}
 		judged := subject(job.ID(id), inputs...)
-		judged.name = &about.name
+		judged.of = unique.Make(label{about.name, user.user})
 		if len(ops) > 0 {
 			judged = judged.At(at)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 )
 
@@ -19,7 +20,7 @@ func subject(id job.ID, inputs ...string) *Subject {
 	for i, input := range inputs {
 		raw[i] = json.RawMessage(input)
 	}
-	return NewSubject(job.New(id, raw, make([]int, len(raw)), job.Timestamp{Sec: 1}, ""), "")
+	return NewSubject(job.New(id, raw, make([]int, len(raw)), job.Timestamp{Sec: 1}, ""), "", access.Submitter{})
 }
 
 func rule(uuid string, priority int64, action Action, predicates string) Rule {
@@ -267,7 +268,7 @@ func TestJobsOfARealQueue(t *testing.T) {
 		require.NoError(t, err)
 		j, err := job.Decode(data)
 		require.NoError(t, err)
-		if v := set.Evaluate(NewSubject(j, ""), nil); v.Rule == 0 {
+		if v := set.Evaluate(NewSubject(j, "", access.Submitter{}), nil); v.Rule == 0 {
 			paused++
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+	"unique"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/core/rawjson"
 )
@@ -15,9 +17,15 @@ import (
 // an input is replaced, for instance because its reason trail has grown, a new Subject is needed.
 type Subject struct {
 	ID   job.ID
-	name *string // of the job; nil if it has none
+	of   unique.Handle[label]
 	ops  []op
 	next int // index of the first opcode that is not final; that of the last one if all are final
+}
+
+// label has the properties of a job that many jobs share.
+type label struct {
+	name string           // of the job; "" if it has none
+	user access.Submitter // to whom it belongs
 }
 
 // op is one opcode. The zero op is an opcode that rules do not see: it matches no rule and has no reasons.
@@ -49,12 +57,10 @@ type reasonEntry struct {
 }
 
 // NewSubject accepts any job. Rules do not see opcodes that are not objects with a string OP_ID, as in Ganeti. Entries
-// of reason trails that are not [string, string, integer] are ignored.
-func NewSubject(j *job.Job, name string) *Subject {
-	s := &Subject{ID: j.ID, ops: make([]op, len(j.Ops)), next: j.FirstUnfinished()}
-	if name != "" {
-		s.name = &name
-	}
+// of reason trails that are not [string, string, integer] are ignored. name is "" for a job without a name, and user is to whom the job
+// belongs.
+func NewSubject(j *job.Job, name string, user access.Submitter) *Subject {
+	s := &Subject{ID: j.ID, of: unique.Make(label{name, user}), ops: make([]op, len(j.Ops)), next: j.FirstUnfinished()}
 	for i := range j.Ops {
 		s.ops[i] = newOp(bytes.TrimSpace(j.Ops[i].Input))
 	}
@@ -80,35 +86,6 @@ func (s *Subject) locks(declare Declare) []Lock {
 		return nil
 	}
 	return declare(s.ops[s.next].input)
-}
-
-// user is who has submitted the job, as the daemon has recorded it in the reason trail of the first opcode: "uid=1000(alice), …" or
-// "user=deploy, …". name is empty if that is not known.
-func (s *Subject) user() (name []byte, uid int64, hasUID bool) {
-	if len(s.ops) == 0 {
-		return nil, 0, false
-	}
-	texts := s.ops[0].trailTexts()
-	for i := range slices.Backward(s.ops[0].trail) {
-		entry := &s.ops[0].trail[i]
-		if string(entry.source.of(texts)) == job.UserSource {
-			return parseUser(entry.reason.of(texts))
-		}
-	}
-	return nil, 0, false
-}
-
-// parseUser reads how a gateway describes a user, as "uid=1000(alice)" or "user=deploy". hasUID is false for the second form and for
-// other texts.
-func parseUser(text []byte) (name []byte, uid int64, hasUID bool) {
-	first, _, _ := bytes.Cut(text, []byte(", "))
-	if remote, is := bytes.CutPrefix(first, []byte("user=")); is {
-		return remote, 0, false
-	}
-	digits, is := bytes.CutPrefix(first, []byte("uid="))
-	digits, rest, _ := bytes.Cut(digits, []byte("("))
-	uid, err := strconv.ParseInt(string(digits), 10, 64)
-	return bytes.TrimSuffix(rest, []byte(")")), uid, is && err == nil
 }
 
 func newOp(input []byte) op {

@@ -184,7 +184,7 @@ func micros(t job.Timestamp) int64 { return t.Sec*1e6 + t.Usec }
 
 // AddRecord sets the fields of a job's info that come from the record.
 func AddRecord(info *messages.JobInfo, j *job.Job, r record.Record) {
-	info.Name, info.Result, info.Parent = r.Name(), interned(r.Result(j)), r.Parent()
+	info.Name, info.Result, info.Parent, info.Submitter = r.Name(), interned(r.Result(j)), r.Parent(), r.Submitter()
 }
 
 // AddOrigin sets the fields of a job's info that come from the reason trail of the first opcode: the submitter, and the

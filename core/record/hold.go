@@ -10,6 +10,8 @@ const holdKey = "hold"
 type Hold struct {
 	By      string `json:"by"`    // user and process, as a gateway describes them; "" if that is unknown
 	SinceUs int64  `json:"since"` // microseconds since 1970
+	// Own: the user to whom the job belongs holds it, and may release it. A hold of an operator he may not.
+	Own bool `json:"own,omitempty"`
 }
 
 // Hold is the hold of the job; false if it is not held. A hold that this version does not understand holds the job.

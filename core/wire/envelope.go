@@ -21,7 +21,8 @@ type Request struct {
 	Method  string
 	Args    []json.RawMessage // positional; not nil
 	Version int               // 0 if absent or no integer
-	User    string            // the user of the request, as another node says; any client can write it
+	User    string            // the user of the request in words, as another node says; any client can write it
+	From    json.RawMessage   // the same user as an access.Identity; nil: the request says none. Any client can write it
 }
 
 // EncodeRequest returns the payload of a request frame; args nil means none.
@@ -40,7 +41,7 @@ func EncodeRequest(method string, args []any) ([]byte, error) {
 	return payload, nil
 }
 
-// DecodeRequest reads a request frame (queue.md 1.2): method and args, and our keys version and by, of which a wrong value counts as a
+// DecodeRequest reads a request frame (queue.md 1.2): method and args, and our keys version, by and from, of which a wrong value counts as a
 // missing one. Other keys do not matter; of a key given twice the first counts. The errors carry the real server's texts, without the
 // leading "Failed to parse request: " that EncodeParseError's caller adds. The result shares no memory with frame.
 func DecodeRequest(frame []byte) (Request, error) {
@@ -72,17 +73,20 @@ func DecodeRequest(frame []byte) (Request, error) {
 	if user, err := object.get("by"); err == nil && json.Unmarshal(user, &request.User) != nil {
 		request.User = ""
 	}
+	if from, err := object.get("from"); err == nil {
+		request.From = bytes.Clone(from)
+	}
 	return request, nil
 }
 
-// WithUser is the request frame with the user of the request. It replaces a user in the frame, because of a repeated
-// key the first counts. A frame that is not a request is returned unchanged.
-func WithUser(frame []byte, user string) []byte {
+// WithUser is the request frame with the user of the request, in words and as the JSON of an access.Identity. It replaces a user in the
+// frame, because of a repeated key the first counts. A frame that is not a request is returned unchanged.
+func WithUser(frame []byte, user string, from []byte) []byte {
 	start := bytes.IndexByte(frame, '{')
 	if start < 0 || !bytes.HasPrefix(bytes.TrimLeft(frame[start+1:], " \t\r\n"), []byte{'"'}) {
 		return frame
 	}
-	return slices.Concat(frame[:start+1], []byte(`"by":`), rawjson.Quote(user), []byte{','}, frame[start+1:])
+	return slices.Concat(frame[:start+1], []byte(`"by":`), rawjson.Quote(user), []byte(`,"from":`), from, []byte{','}, frame[start+1:])
 }
 
 // EncodeResult returns the payload of a successful answer.

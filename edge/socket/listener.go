@@ -70,11 +70,11 @@ type Options struct {
 
 // Listener accepts the connections of one unix socket and offers each to a gateway's actor.
 type Listener struct {
-	listener  net.Listener
-	userNames userNames
-	options   Options
-	slots     *admission.Slots // of connections
-	serving   sync.WaitGroup
+	listener net.Listener
+	names    accountNames
+	options  Options
+	slots    *admission.Slots // of connections
+	serving  sync.WaitGroup
 }
 
 // ListenUnix listens at a path. The caller owns the directory, so an existing socket there is
@@ -154,13 +154,13 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			continue
 		}
 		c := &streamConn{
-			conn:      nc,
-			root:      sys.Root,
-			options:   l.options,
-			peer:      peerOf(nc),
-			userNames: &l.userNames,
-			answers:   make(chan [][]byte, 1),
-			serving:   &l.serving,
+			conn:    nc,
+			root:    sys.Root,
+			options: l.options,
+			peer:    peerOf(nc),
+			names:   &l.names,
+			answers: make(chan [][]byte, 1),
+			serving: &l.serving,
 		}
 		client := c.peer.client(nc)
 		c.waiting, c.endWait = context.WithCancel(admission.WithClient(context.Background(), client))
@@ -193,7 +193,7 @@ type streamConn struct {
 	root         *actor.RootContext
 	options      Options
 	peer         peer
-	userNames    *userNames
+	names        *accountNames
 	share        *admission.Share
 	received     int // bytes of share that the current request has
 	slot         *admission.Slot
@@ -265,7 +265,7 @@ func (c *streamConn) interrupt() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
 func (c *streamConn) serve(to *actor.PID) {
 	defer c.end()
 	defer c.conn.Close()
-	by, marker := c.peer.describe(c.userNames), sync.OnceValue(c.peer.marker)
+	by, from, marker := c.peer.describe(c.names), c.peer.identity(c.names), sync.OnceValue(c.peer.marker)
 	reader := wire.NewReader(&firstByte{Reader: c.conn, heard: func() { c.slot.Move(budget.Idle) }}, c.options.MaxFrame)
 	reader.SetGrowCheck(func(size int) error { return c.share.Grow(max(0, size-freeAllowance)) })
 	for {
@@ -289,7 +289,7 @@ func (c *streamConn) serve(to *actor.PID) {
 				c.slot.Move(budget.Idle)
 				continue
 			}
-			m := &conn.Received{Frame: frame, By: by, Forwarded: c.options.Forwards}
+			m := &conn.Received{Frame: frame, By: by, From: from, Forwarded: c.options.Forwards}
 			if c.options.OfJobs != nil && c.options.OfJobs(frame) {
 				m.Marker = marker()
 			}

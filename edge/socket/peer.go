@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/user"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +19,8 @@ import (
 // unknown, as the client of another node is.
 type peer struct {
 	known    bool
-	uid, pid int // 0: the process is in another pid namespace
+	uid, pid int   // 0: the process is in another pid namespace
+	gids     []int // all groups
 }
 
 func peerOf(c net.Conn) peer {
@@ -33,14 +33,17 @@ func peerOf(c net.Conn) peer {
 		return peer{}
 	}
 	var found *syscall.Ucred
+	var groups []int
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		found, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		if found, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); failed == nil {
+			groups, failed = peerGroups(fd)
+		}
 	})
 	if err != nil || failed != nil {
 		return peer{}
 	}
-	return peer{known: true, uid: int(found.Uid), pid: int(found.Pid)}
+	return peer{known: true, uid: int(found.Uid), pid: int(found.Pid), gids: append(groups, int(found.Gid))}
 }
 
 // jobProgram is the program of job processes.
@@ -83,12 +86,12 @@ func programOf(pid int) string {
 }
 
 // describe returns the text that is recorded for the peer, such as uid=1000(alice), pid=4711; "" if the kernel has not told who it is.
-func (p peer) describe(names *userNames) string {
+func (p peer) describe(names *accountNames) string {
 	if !p.known {
 		return ""
 	}
 	text := "uid=" + strconv.Itoa(p.uid)
-	if name := names.lookup(p.uid); name != "" {
+	if name := names.user(p.uid); name != "" {
 		text += "(" + name + ")"
 	}
 	if p.pid != 0 {
@@ -99,40 +102,36 @@ func (p peer) describe(names *userNames) string {
 
 // Bounds of the cache of names.
 const (
-	userNameLifetime = time.Minute
-	userNamesMax     = 1000
+	nameLifetime = time.Minute
+	namesMax     = 1000
 )
 
-// userNames caches names of users, because a look-up may ask a server on the network. Only
-// connections of that user wait for the look-up, which is made once for all of them.
-type userNames struct {
+// nameCache caches names of users or groups, because a look-up may ask a server on the network. Only connections of that user wait for the
+// look-up, which is made once for all of them.
+type nameCache struct {
 	mu    sync.Mutex
-	names map[int]*userName
+	names map[int]*cachedName
 }
 
-type userName struct {
+type cachedName struct {
 	once  sync.Once
 	name  string
 	since time.Time
 }
 
-// lookup returns the name of a user; "" if there is none. It is remembered for userNameLifetime.
-func (l *userNames) lookup(uid int) string {
+// lookup returns the name of a number, as find knows it; "" if there is none. It is remembered for nameLifetime.
+func (l *nameCache) lookup(number int, find func(number string) string) string {
 	l.mu.Lock()
-	found := l.names[uid]
-	if found == nil || time.Since(found.since) > userNameLifetime {
-		if l.names == nil || len(l.names) >= userNamesMax {
-			l.names = map[int]*userName{}
+	found := l.names[number]
+	if found == nil || time.Since(found.since) > nameLifetime {
+		if l.names == nil || len(l.names) >= namesMax {
+			l.names = map[int]*cachedName{}
 		}
-		found = &userName{since: time.Now()}
-		l.names[uid] = found
+		found = &cachedName{since: time.Now()}
+		l.names[number] = found
 	}
 	l.mu.Unlock()
-	found.once.Do(func() {
-		if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-			found.name = u.Username
-		}
-	})
+	found.once.Do(func() { found.name = find(strconv.Itoa(number)) })
 	return found.name
 }
 

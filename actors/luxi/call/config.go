@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/core/opcode"
 )
@@ -23,6 +24,7 @@ type Config struct {
 	ClusterConfig *actor.PID
 	Catalogue     *opcode.Catalogue // until opcodes.Changed brings another one
 	NewUUID       func() string     // for filter rules
+	Policy        access.Policy     // who may do what
 	About         About
 
 	OpcodeFiles OpcodeFiles // nil: opcodes cannot be reloaded

@@ -77,6 +77,10 @@ func lockstepHoldJob(c *request, ctx actor.Context, args []json.RawMessage) erro
 // what the first order has done.
 func orderJob(c *request, ctx actor.Context, id int64, order func(number uint64) any) {
 	call.Ask(c.Call, ctx, c.ToQueue(order), func(ctx actor.Context, a *messages.OrderJobResult) {
+		if a.Refused != nil {
+			c.Fail(ctx, a.Refused)
+			return
+		}
 		c.SucceedCopied(ctx, [2]any{a.Done, a.Text}, queuecopy.Unit(id))
 	})
 }

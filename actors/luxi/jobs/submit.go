@@ -35,7 +35,7 @@ func submitOne(c *request, ctx actor.Context, args []json.RawMessage, ignoreDrai
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Method, err)
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain, By: c.By}, submitOptions{},
+	submit(c, ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain}, submitOptions{},
 		func(ctx actor.Context, ids []int64) { c.SucceedCopied(ctx, ids[0], jobUnits(ids)...) })
 	return nil
 }
@@ -51,7 +51,7 @@ func submitManyJobs(c *request, ctx actor.Context, args []json.RawMessage) error
 	if err != nil {
 		return fmt.Errorf("SubmitManyJobs: %w", err)
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.By}, submitOptions{}, func(ctx actor.Context, ids []int64) {
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts}, submitOptions{}, func(ctx actor.Context, ids []int64) {
 		result := make([][2]any, len(ids))
 		for i, id := range ids {
 			result[i] = [2]any{true, id}
@@ -112,7 +112,7 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 	for i, draft := range drafts {
 		draft.Name, draft.Followed = all[i].Name, all[i].Followed
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.By}, options, func(ctx actor.Context, ids []int64) {
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts}, options, func(ctx actor.Context, ids []int64) {
 		c.SucceedCopied(ctx, append([]int64{}, ids...), jobUnits(ids)...)
 	})
 	return nil
@@ -168,6 +168,7 @@ func draftJob(catalogue *opcode.Catalogue, ops []json.RawMessage) (*messages.Job
 // submit hands jobs to the queue. If the client says that it will wait for them and that would close a cycle of waits, it fails the call
 // instead.
 func submit(c *request, ctx actor.Context, m *messages.SubmitJobs, options submitOptions, then func(ctx actor.Context, ids []int64)) {
+	m.By, m.Submitter = c.By, c.Config.Policy.SubmitterOf(c.From)
 	c.askParent(ctx, func(ctx actor.Context, parent int64) {
 		m.Parent = parent
 		if parent == 0 || !options.Wait {

@@ -8,6 +8,8 @@ import (
 	cryptorand "crypto/rand"
 	"math/rand/v2"
 	"os"
+	"os/user"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/cmd/lockstepd/internal/listeners"
 	"lockstep/cmd/lockstepd/internal/settings"
+	"lockstep/core/access"
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -112,7 +115,11 @@ func (d *Service) LoadSettings(livelock string) error {
 		return err
 	}
 	d.Settings = supervisor.Settings{
-		Livelock:    livelock,
+		Livelock: livelock,
+		Daemon:   daemonUser(),
+		Access: access.Policy{
+			DaemonUID: os.Geteuid(), SocketGID: socketGID(c), OwnerOnly: os.Geteuid() != 0, Ganeti: c.Ganeti.Enabled,
+		},
 		BootID:      boot,
 		NewUUID:     uuid.NewString,
 		Random:      randomOctets,
@@ -137,6 +144,23 @@ func (d *Service) LoadSettings(livelock string) error {
 		},
 	}
 	return nil
+}
+
+// socketGID is the group of the sockets that the operator has chosen, or access.NoUID.
+func socketGID(c settings.Config) int {
+	if gid, err := c.SocketGroupID(); err == nil && gid != nil { // the settings are valid
+		return *gid
+	}
+	return access.NoUID
+}
+
+// daemonUser is the user of the daemon.
+func daemonUser() access.Submitter {
+	found := access.Submitter{UID: os.Geteuid()}
+	if u, err := user.LookupId(strconv.Itoa(found.UID)); err == nil {
+		found.Name = u.Username
+	}
+	return found
 }
 
 // randomOctets returns octets that cannot be guessed.
