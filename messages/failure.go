@@ -23,7 +23,7 @@ const (
 	WrongInput    = "wrong_input"
 	WrongState    = "wrong_state"
 	UnknownEntity = "unknown_entity"
-	NotPermitted  = "not_permitted" // lockstep's own: the role of the user does not suffice
+	NotPermitted  = "not_permitted" // lockstep's own: the role of the user does not suffice (access.Refusal)
 )
 
 // Error is the text of the failure.

@@ -1,5 +1,7 @@
 package access
 
+import "slices"
+
 // Policy decides which role an identity has. It is not changed: another set of grants makes another Policy.
 type Policy struct {
 	DaemonUID int    // the user of the daemon
@@ -8,9 +10,6 @@ type Policy struct {
 	Ganeti    bool   // of a Ganeti cluster: the modes of the sockets decide, and who reaches one is an admin
 	Grants    Grants // given by an administrator
 }
-
-// Grants are roles by user and group, as data of the cluster. Only grants.go knows their form.
-type Grants struct{}
 
 // SubmitterOf is to whom the jobs of an identity belong, for the record of a job; nil: to the daemon's user.
 func (p Policy) SubmitterOf(i Identity) []byte {
@@ -22,15 +21,34 @@ func (p Policy) SubmitterOf(i Identity) []byte {
 
 // Role is the role of an identity.
 func (p Policy) Role(i Identity) Role {
+	role, _ := p.Explain(i)
+	return role
+}
+
+// Explain returns the role of an identity, and in words why it has it.
+func (p Policy) Explain(i Identity) (role Role, why string) {
 	switch {
 	case i.Daemon:
-		return Admin
+		return Admin, "the daemon itself"
 	case i.Remote != "":
-		return i.Role
+		return i.Role, "the users file of the remote API"
 	case i.UID == NoUID:
-		return None
-	case p.Ganeti, i.UID == 0, i.UID == p.DaemonUID:
-		return Admin
+		return None, "nothing is known of the client"
+	case p.Ganeti:
+		return Admin, "a client of a socket of a Ganeti cluster"
+	case i.UID == 0:
+		return Admin, "root"
+	case i.UID == p.DaemonUID:
+		return Admin, "the daemon's user"
+	case p.OwnerOnly:
+		return None, "the daemon does not run as root, and admits its own user and root only"
 	}
-	return None
+	why = "neither a grant nor the group of the socket"
+	if p.SocketGID != NoUID && slices.Contains(i.GIDs, p.SocketGID) {
+		role, why = Submit, "the group of the socket"
+	}
+	if best := p.Grants.best(i); best.Role > role {
+		return best.Role, "the grant to " + best.Who
+	}
+	return role, why
 }
