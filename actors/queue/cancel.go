@@ -42,7 +42,7 @@ func (q *queue) orderRefusal(m *messages.OrderJob) *messages.Failure {
 	if err == nil && owner.Key() == m.OnlyOf {
 		return nil
 	}
-	return messages.PrereqFailure(messages.NotPermitted, access.NotOwn(m.Id, owner, orderVerbs[m.Kind], record.User(m.By)))
+	return messages.PrereqFailure(messages.NotPermitted, access.RefusedOrder(m.Id, owner, orderVerbs[m.Kind], record.User(m.By)).Error())
 }
 
 // orderVerbs are the orders in the words of a refusal.

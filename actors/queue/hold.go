@@ -36,7 +36,7 @@ func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.Orde
 		answerClient(ctx, sender, m.Request, false, busyText(m.Id))
 		return
 	case !hold && held && m.OnlyOf != "" && !former.Own:
-		text := access.NotOwnHold(m.Id, record.User(former.By), record.User(m.By))
+		text := access.RefusedRelease(m.Id, record.User(former.By), record.User(m.By)).Error()
 		ctx.Send(sender, &messages.OrderJobResult{Request: m.Request, Refused: messages.PrereqFailure(messages.NotPermitted, text)})
 		return
 	case !hold && !held && !q.records.hasFile(m.Id):

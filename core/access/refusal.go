@@ -26,6 +26,11 @@ func (r *Refusal) Error() string {
 	return text
 }
 
+// RefusedRelease is the refusal to release a job of who that an operator holds.
+func RefusedRelease(job int64, holder, who string) error {
+	return fmt.Errorf("job %d is held by %s; %w", job, holder, &Refusal{What: "release it", Needs: Operate, Has: Submit, Who: who})
+}
+
 // RefusedOrder is the refusal of an order for a job of another user to a user with the role submit: "job 12 is root's; to kill it needs
 // the role operate, alice has submit". to completes "to … needs the role": "kill it".
 func RefusedOrder(job int64, owner Submitter, to, who string) *Refusal {
