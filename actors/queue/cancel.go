@@ -35,14 +35,20 @@ func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJ
 // is no such job.
 func (q *queue) orderRefusal(m *messages.OrderJob) *messages.Failure {
 	e := q.index.get(m.Id)
-	if m.OnlyOf == "" || e == nil {
+	if e == nil || q.isOf(e, m.OnlyOf) {
 		return nil
+	}
+	owner, _ := access.DecodeSubmitter(e.info.Submitter, q.config.Daemon)
+	return messages.PrereqFailure(messages.NotPermitted, access.RefusedOrder(m.Id, owner, orderVerbs[m.Kind], record.User(m.By)).Error())
+}
+
+// isOf reports whether a job belongs to the user with a key; "" is all users. A job of which the user cannot be read belongs to no user.
+func (q *queue) isOf(e *entry, key string) bool {
+	if key == "" {
+		return true
 	}
 	owner, err := access.DecodeSubmitter(e.info.Submitter, q.config.Daemon)
-	if err == nil && owner.Key() == m.OnlyOf {
-		return nil
-	}
-	return messages.PrereqFailure(messages.NotPermitted, access.RefusedOrder(m.Id, owner, orderVerbs[m.Kind], record.User(m.By)).Error())
+	return err == nil && owner.Key() == key
 }
 
 // orderVerbs are the orders in the words of a refusal.

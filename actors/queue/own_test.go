@@ -54,6 +54,35 @@ func TestOrdersForOwnJobsOnly(t *testing.T) {
 	})
 }
 
+// A user archives own jobs: one by its id, or all that have ended. Those of others stay.
+func TestOwnJobsAreArchived(t *testing.T) {
+	alice := access.Submitter{UID: 1000, Name: "alice"}
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		for request, submitter := range [][]byte{nil, alice.Encode(), alice.Encode()} {
+			b.submitAs(uint64(request+1), submitter)
+			b.client.Ask(b.queue, &messages.OrderJob{Request: 7, Id: int64(request + 1), Kind: messages.OrderJob_CANCEL})
+			b.Settle()
+			b.filesDone(b.storeAsked())
+			b.client.Unread()
+		}
+		archive := func(id int64) *messages.ArchiveJobsResult {
+			b.client.Ask(b.queue, &messages.ArchiveJobs{Request: 8, Id: id, AgeS: -1, TimeoutS: 9, OnlyOf: alice.Key(), Who: "alice"})
+			b.Settle()
+			for asked := b.store.Unread(); len(asked) > 0; asked = b.store.Unread() {
+				b.filesDone(asked[0].(*messages.AccessStore))
+				b.Settle()
+			}
+			return kittest.Expect[*messages.ArchiveJobsResult](b.client)
+		}
+		require.Equal(t, "job 1 is root's; to archive it needs the role operate, alice has submit", archive(1).Failure.GetText())
+		require.EqualValues(t, 1, archive(2).Archived)
+		all := archive(0)
+		require.Equal(t, []int64{1, 0}, []int64{all.Archived, all.Remaining})
+		require.False(t, b.rowOf(1).Unknown)
+		require.True(t, b.rowOf(3).Unknown)
+	})
+}
+
 // A user holds and releases an own job, but does not release it when an operator holds it, also if the operator's hold came second.
 func TestTheHoldOfAnOperatorOnAnotherUsersJob(t *testing.T) {
 	alice := access.Submitter{UID: 1000, Name: "alice"}

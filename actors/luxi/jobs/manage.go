@@ -112,11 +112,20 @@ func autoArchiveJobs(c *request, ctx actor.Context, args []json.RawMessage) erro
 }
 
 func archive(c *request, ctx actor.Context, m *messages.ArchiveJobs, result func(*messages.ArchiveJobsResult) any) {
+	only, who := c.Config.Policy.OnlyOf(c.From), ""
+	if only != "" {
+		who = c.From.String()
+	}
 	q := c.ToQueue(func(number uint64) any {
-		return &messages.ArchiveJobs{Request: number, Id: m.Id, AgeS: m.AgeS, TimeoutS: m.TimeoutS}
+		return &messages.ArchiveJobs{Request: number, Id: m.Id, AgeS: m.AgeS, TimeoutS: m.TimeoutS,
+			OnlyOf: only, Who: who}
 	})
 	call.Ask(c.Call, ctx, q, func(ctx actor.Context, a *messages.ArchiveJobsResult) {
 		if a.Failure != nil {
+			if a.Failure.Code == messages.NotPermitted {
+				c.Fail(ctx, a.Failure)
+				return
+			}
 			c.Fail(ctx, &messages.Failure{Class: a.Failure.Class,
 				Text: fmt.Sprintf("%d jobs were archived; of the others, the first could not be: %s", a.Archived, a.Failure.Text)})
 			return
