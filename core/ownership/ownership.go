@@ -154,9 +154,9 @@ func (r Rules) numbers(of func(Attributes) int) (found []int) {
 	return found
 }
 
-// privatePrefixes begin the names of private files in the data directory. A file of the configuration, of the locks or of the sessions
-// without an own entry is private, also a journal that was set aside.
-var privatePrefixes = []string{"config.", "locks.", "tempres.", "sessions."}
+// privatePrefixes begin the names of private files in the data directory. A file of the configuration, of the locks, of the sessions or of
+// the grants without an own entry is private, also a journal that was set aside.
+var privatePrefixes = []string{"config.", "locks.", "tempres.", "sessions.", "access."}
 
 // ClassOf returns the class of a file with that path below the data directory. An unknown file has the class Queue.
 func ClassOf(name string) Class {

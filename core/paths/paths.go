@@ -24,6 +24,8 @@ const (
 	SettingsPath = "settings.json"
 	// SessionsPath holds the sessions of the console (package session). Without the file there are none.
 	SessionsPath = "sessions.json"
+	// AccessPath holds the roles that were granted to users and groups (package access). Without the file there are none.
+	AccessPath = "access.json"
 	// RunDirPath names the run directory in which the job processes and lock owners of this data directory live.
 	RunDirPath = "run-directory"
 	// DurationsPath holds how long opcodes of each kind have taken. Without the file the scheduler learns it again.

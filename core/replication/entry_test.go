@@ -36,7 +36,7 @@ func TestWhatMayWait(t *testing.T) {
 	written := func(files ...string) *messages.LogEntry { return entry(replication.WriteChanges(write(files...))...) }
 	require.True(t, replication.MayWait(written(paths.JobPath(7), paths.RecordPath(7), paths.SerialPath)))
 	require.True(t, replication.MayWait(entry(replication.RenameChanges(move(paths.JobPath(7), paths.ArchivePath(7)))...)))
-	for _, file := range []string{paths.ConfigPath, paths.SettingsPath, paths.SessionsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath} {
+	for _, file := range []string{paths.ConfigPath, paths.SettingsPath, paths.SessionsPath, paths.AccessPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath} {
 		require.False(t, replication.MayWait(written(paths.JobPath(7), file)), file)
 	}
 	require.False(t, replication.MayWait(entry(&messages.FileChange{What: &messages.FileChange_Config{Config: &messages.ConfigChange{}}})))
