@@ -17,6 +17,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/actors/grants"
 	"lockstep/actors/inquirer"
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi/call"
@@ -32,7 +33,7 @@ const Idle = 180 * time.Second
 type Config = call.Config
 
 // Props describes the gateway for LUXI, the actor that accepts its connections and has a child for each. The catalogue of opcodes
-// survives a restart.
+// and the grants survive a restart.
 func Props(c Config) *actor.Props {
 	return conn.Props(c.Env, "luxi", c.Leads, func(g *conn.Gateway) actor.Actor { return &luxi{g, &c} })
 }
@@ -51,6 +52,9 @@ func (g *luxi) Receive(ctx actor.Context) {
 		g.Broadcast(ctx, m)
 	case *opcodes.Changed:
 		g.config.Catalogue = m.Catalogue
+		g.Broadcast(ctx, m)
+	case *grants.Changed:
+		g.config.Policy.Grants, g.config.GrantsUnknown = m.Grants, false
 		g.Broadcast(ctx, m)
 	case *messages.Drain:
 		g.Drain(ctx, m)

@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/config/distributor"
 	"lockstep/actors/conn"
 	"lockstep/actors/filters"
+	"lockstep/actors/grants"
 	"lockstep/actors/inquirer"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
@@ -34,6 +35,8 @@ type connection struct {
 	store   *store.Client
 	jobs    *jobs.Client
 	current *call.Call // the last request; before the first one a call without method
+	// deferred is the request that waits for the first grants; nil: none does.
+	deferred *conn.Received
 }
 
 // newConnection makes the actor of a connection. number is unique in its incarnation of the gateway.
@@ -79,12 +82,14 @@ func (c *connection) Receive(ctx actor.Context) {
 		*messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult,
 		*messages.GetStartErrorResult, *messages.GetFailingWritesResult,
 		*distributor.GetNodesResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *inquirer.AskResult,
-		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult:
+		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:
 		c.submissionLost(ctx, m)
 	case *opcodes.Changed:
 		c.config.Catalogue = m.Catalogue
+	case *grants.Changed:
+		c.grantsChanged(ctx, m)
 	case *messages.Drain:
 		c.drain(ctx)
 	default:
@@ -102,14 +107,39 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 		by, from = request.User, access.DecodeForwarded(request.From, request.User)
 	}
 	c.current = &call.Call{Config: &c.config, Session: c.session, Store: c.store, Method: request.Method, By: by, From: from}
+	if refusal := c.config.Policy.Method(from, request.Method, request.Args); refusal != nil {
+		c.refused(ctx, m, refusal)
+		return
+	}
 	c.jobs.Comes(m.Marker)
 	known, err := c.serve(ctx, request.Args)
+	var refusal *access.Refusal
 	switch {
+	case errors.As(err, &refusal):
+		c.refused(ctx, m, refusal)
 	case !known:
 		text := "Unable to parse LUXI request method: Invalid string value for type LuxiReq: " + call.Quote(request.Method)
 		c.current.Refuse(ctx, errors.New(text))
 	case err != nil:
 		c.current.Refuse(ctx, err)
+	}
+}
+
+// refused answers a request that the policy does not permit. While the grants are not known yet, the request waits for them.
+func (c *connection) refused(ctx actor.Context, m *conn.Received, refusal error) {
+	if c.config.GrantsUnknown {
+		c.deferred = m
+		return
+	}
+	c.current.Fail(ctx, messages.PrereqFailure(messages.NotPermitted, refusal.Error()))
+}
+
+// grantsChanged takes other grants. The request that has waited for the first ones is judged again.
+func (c *connection) grantsChanged(ctx actor.Context, m *grants.Changed) {
+	c.config.Policy.Grants, c.config.GrantsUnknown = m.Grants, false
+	if waiting := c.deferred; waiting != nil {
+		c.deferred = nil
+		c.received(ctx, waiting)
 	}
 }
 

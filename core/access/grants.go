@@ -51,8 +51,8 @@ func ParseWho(text string) (string, error) {
 	case userPrefix, groupPrefix:
 		return kind + ":" + name, checkName(kind, name)
 	case uidPrefix, gidPrefix:
-		number, err := strconv.ParseUint(name, 10, 31)
-		if err != nil {
+		number, err := strconv.ParseUint(name, 10, 32)
+		if err != nil || number == noID {
 			return "", fmt.Errorf("%q is no number of a user or group", name)
 		}
 		return fmt.Sprintf("%s:%d", kind, number), nil

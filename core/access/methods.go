@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -163,5 +164,5 @@ func (p Policy) OnlyOf(i Identity) string {
 	if p.Role(i) >= Operate {
 		return ""
 	}
-	return i.Key()
+	return cmp.Or(i.Key(), "nobody")
 }

@@ -24,7 +24,7 @@ type Config struct {
 	ClusterConfig *actor.PID
 	Catalogue     *opcode.Catalogue // until opcodes.Changed brings another one
 	NewUUID       func() string     // for filter rules
-	Policy        access.Policy     // who may do what
+	Policy        access.Policy     // who may do what, until grants.Changed brings other grants
 	About         About
 
 	OpcodeFiles OpcodeFiles // nil: opcodes cannot be reloaded
@@ -45,6 +45,10 @@ type Config struct {
 	ConfdKey *actor.PID
 	// Sessions is the actor of package sessions; nil: there is no console.
 	Sessions *actor.PID
+	// Grants is the actor of package grants; nil in a Ganeti cluster.
+	Grants *actor.PID
+	// GrantsUnknown is true until the first grants.Changed, if there is an actor that sends it. What the Policy refuses waits for it.
+	GrantsUnknown bool
 }
 
 // About is what a client can learn of the daemon itself.

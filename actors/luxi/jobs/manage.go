@@ -34,7 +34,7 @@ func cancelJob(c *request, ctx actor.Context, args []json.RawMessage) error {
 		kind = messages.OrderJob_KILL
 	}
 	orderJob(c, ctx, int64(id), func(number uint64) any {
-		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.By}
+		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.By, OnlyOf: c.onlyOf()}
 	})
 	return nil
 }
@@ -51,7 +51,8 @@ func changeJobPriority(c *request, ctx actor.Context, args []json.RawMessage) er
 		return nil
 	}
 	orderJob(c, ctx, int64(id), func(number uint64) any {
-		return &messages.OrderJob{Request: number, Id: int64(id), Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(priority)}
+		return &messages.OrderJob{Request: number, Id: int64(id), Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(priority), By: c.By,
+			OnlyOf: c.onlyOf()}
 	})
 	return nil
 }
@@ -68,10 +69,13 @@ func lockstepHoldJob(c *request, ctx actor.Context, args []json.RawMessage) erro
 		kind = messages.OrderJob_HOLD
 	}
 	orderJob(c, ctx, int64(id), func(number uint64) any {
-		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.By}
+		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.By, OnlyOf: c.onlyOf()}
 	})
 	return nil
 }
+
+// onlyOf is the key of the user whose jobs alone the client may change; "": it may change all.
+func (c *request) onlyOf() string { return c.Config.Policy.OnlyOf(c.From) }
 
 // orderJob sends a client order. The answer is [done, text]. Sent twice, it does no harm: the second answer reports
 // what the first order has done.
@@ -112,7 +116,7 @@ func autoArchiveJobs(c *request, ctx actor.Context, args []json.RawMessage) erro
 }
 
 func archive(c *request, ctx actor.Context, m *messages.ArchiveJobs, result func(*messages.ArchiveJobsResult) any) {
-	only, who := c.Config.Policy.OnlyOf(c.From), ""
+	only, who := c.onlyOf(), ""
 	if only != "" {
 		who = c.From.String()
 	}
