@@ -551,16 +551,43 @@ func TestBadAnswers(t *testing.T) {
 		{`{"request":2,"error":"x"}`, nil}, {`{}`, nil}, {`{"more":1}`, nil}, {`[`, nil}, {`{"files":[["/x",1,2,3]]}`, nil},
 		{`{"pid":7,"status":0}`, []int{self}},
 	} {
-		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-		require.NoError(t, err)
 		p := &process{requests: map[uint64]chan answer{1: make(chan answer, 1)}, exits: map[int]chan<- unix.WaitStatus{}}
-		require.NoError(t, unix.Sendmsg(pair[0], []byte(bad.text), unix.UnixRights(bad.descriptors...), nil, 0))
-		buffer, rights := make([]byte, messageMax), make([]byte, unix.CmsgSpace(4*4))
-		n, rightsLen, flags, _, err := unix.Recvmsg(pair[1], buffer, rights, 0)
-		require.NoError(t, err)
-		require.Error(t, p.take(buffer[:n], rights[:rightsLen], flags), "%s", bad.text)
-		closeAll(pair[:])
+		require.Error(t, deliver(t, p, bad.text, bad.descriptors...), "%s", bad.text)
 	}
+}
+
+// deliver lets a process of which no goroutine reads take one message.
+func deliver(t *testing.T, p *process, text string, descriptors ...int) error {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer closeAll(pair[:])
+	require.NoError(t, unix.Sendmsg(pair[0], []byte(text), unix.UnixRights(descriptors...), nil, 0))
+	buffer, rights := make([]byte, messageMax), make([]byte, unix.CmsgSpace(4*4))
+	n, rightsLen, flags, _, err := unix.Recvmsg(pair[1], buffer, rights, 0)
+	require.NoError(t, err)
+	return p.take(buffer[:n], rights[:rightsLen], flags)
+}
+
+// A child may end, and the server reap it, before the daemon reads the answer that names it.
+func TestAChildThatWasReapedBeforeItsAnswerIsRead(t *testing.T) {
+	fd := -1
+	started, err := startProcess("/bin/sh", []string{"sh", "-c", "exit 7"}, nil, nil, &fd)
+	require.NoError(t, err)
+	state, err := started.Wait()
+	require.NoError(t, err)
+	result := make(chan answer, 1)
+	p := &process{requests: map[uint64]chan answer{1: result}, exits: map[int]chan<- unix.WaitStatus{}}
+	require.NoError(t, deliver(t, p, fmt.Sprintf(`{"request":1,"pid":%d}`, started.Pid), fd))
+	require.NoError(t, unix.Close(fd))
+	require.NoError(t, deliver(t, p, fmt.Sprintf(`{"pid":%d,"status":%d}`, started.Pid, state.Sys())))
+	a := <-result
+	require.NoError(t, a.err)
+	defer a.child.Process.Close()
+	require.True(t, a.child.Process.AwaitEnd())
+	status, known := a.child.Status()
+	require.True(t, known)
+	require.Equal(t, 7, status.ExitStatus())
 }
 
 func TestTheProgramIsForThisUserAlone(t *testing.T) {

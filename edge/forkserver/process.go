@@ -357,8 +357,13 @@ func closeAll(descriptors []int) {
 	}
 }
 
-// isPidfd reports whether the descriptor is a pidfd of the process.
+// isPidfd reports whether the descriptor is a pidfd of the process, or of a process that was reaped: the kernel names that one -1. The fork
+// server may reap a child before the daemon reads the answer that names it.
 func isPidfd(fd, pid int) bool {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
-	return err == nil && slices.Contains(strings.Split(string(content), "\n"), fmt.Sprintf("Pid:\t%d", pid))
+	if err != nil {
+		return false
+	}
+	lines := strings.Split(string(content), "\n")
+	return slices.Contains(lines, fmt.Sprintf("Pid:\t%d", pid)) || slices.Contains(lines, "Pid:\t-1")
 }
