@@ -55,6 +55,9 @@ func (r *remote) do(method, path, body string, result any) int {
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	require.NoError(r.t, err)
+	if response.StatusCode >= http.StatusBadRequest {
+		r.t.Logf("%s %s: %s %s", method, path, response.Status, data)
+	}
 	if result != nil {
 		require.NoError(r.t, json.Unmarshal(data, result), string(data))
 	}

@@ -152,17 +152,19 @@ func (x *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	q := tlsserver.RequestOf(r.Context())
 	if q == nil {
-		var busy error
-		if q, r, busy = tlsserver.Begin(w, r, x.config.Table); busy != nil {
-			refuse(w, busy)
-			return
-		}
+		q, r = tlsserver.Begin(w, r, x.config.Table)
 		defer q.End()
 		w = q
 	}
 	if tlsserver.HasBody(r) && r.Method != http.MethodPost {
 		h.Set("Connection", "close")
 		http.Error(w, "This request has no body.", http.StatusBadRequest)
+		return
+	}
+	r = x.countForUser(r)
+	if err := q.Admit(); err != nil {
+		h.Set("Connection", "close") // a body is not read
+		refuse(w, err)
 		return
 	}
 	body, err := q.ReadBody(r, formMax)
@@ -336,7 +338,6 @@ func (x *Console) download(serve func(*request) error) http.HandlerFunc {
 			return
 		}
 		q.user, q.id = who, id
-		q.Request = loggedIn(r, who)
 		if !who.Read {
 			q.fail(&pageError{
 				http.StatusForbidden,
@@ -350,8 +351,15 @@ func (x *Console) download(serve func(*request) error) http.HandlerFunc {
 	}
 }
 
-// loggedIn makes a request count for its user, no longer for the address, in the limits of connections, turns and memory.
-func loggedIn(r *http.Request, who user) *http.Request {
+// countForUser makes a request with a session count for its user, no longer for the address, in the limits of connections, turns and
+// memory. A request without one stays as it is: a page that needs a session says what is wrong.
+func (x *Console) countForUser(r *http.Request) *http.Request {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	defer cancel()
+	who, _, err := x.sessions.user(r.WithContext(ctx), x.cookieName())
+	if err != nil {
+		return r
+	}
 	name, _, _ := strings.Cut(who.Who, "(") // uid=1000(alice)
 	return tlsserver.RequestOf(r.Context()).Login(budget.Client{Name: name}, r)
 }

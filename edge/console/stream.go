@@ -45,7 +45,6 @@ func (x *Console) events(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	r = loggedIn(r, who)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	slot := x.streams.Admit(admission.ClientOf(ctx), cancel) // the user who has most streams loses one

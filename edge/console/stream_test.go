@@ -28,6 +28,7 @@ import (
 	"lockstep/actors/luxi"
 	"lockstep/actors/sessions"
 	"lockstep/actors/store"
+	"lockstep/core/budget"
 	"lockstep/core/opcode"
 	"lockstep/core/session"
 	"lockstep/edge/admission"
@@ -93,6 +94,24 @@ func (b *bench) get(path string, cookie *http.Cookie) *httptest.ResponseRecorder
 	w := httptest.NewRecorder()
 	b.console.ServeHTTP(w, r)
 	return w
+}
+
+// A user is not refused for the memory that others have who come from the same address: neither a page nor a form.
+func TestAUserBehindAFullAddress(t *testing.T) {
+	onBench(t, func(b *bench) {
+		operator := b.login("operator")
+		require.Equal(b, http.StatusOK, b.get("/ui/help", operator).Code)
+		others := b.console.config.Table.Share(admission.Address("192.0.2.1"), func() {}) // the address of requests of httptest
+		require.NoError(b, others.Grow(budget.ClientBytesMax))
+		defer others.End()
+		require.Equal(b, http.StatusOK, b.get("/ui/help", operator).Code)
+		r := httptest.NewRequest(http.MethodPost, "/ui/logout", strings.NewReader("a=b"))
+		r.AddCookie(operator)
+		w := httptest.NewRecorder()
+		b.console.ServeHTTP(w, r)
+		require.NotEqual(b, http.StatusServiceUnavailable, w.Code)
+		require.Equal(b, http.StatusServiceUnavailable, b.get("/ui/login", &http.Cookie{Name: "other", Value: "x"}).Code)
+	})
 }
 
 // browser is the receiving end of one stream. It takes no more than room bytes; 0: everything.

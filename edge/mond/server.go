@@ -135,7 +135,7 @@ func isAllowed(allow []netip.Prefix, remote net.Addr) bool {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q, r, busy := tlsserver.Begin(w, r, s.config.Table)
+	q, r := tlsserver.Begin(w, r, s.config.Table)
 	w = q
 	defer q.End() // when the answer is sent
 	defer func() {
@@ -167,10 +167,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.text(w, http.StatusBadRequest, "This request has no body")
 		return
 	}
-	if busy != nil {
-		s.busy(w)
-		return
-	}
 	isLoggedIn, refused := s.login(r)
 	if refused != nil {
 		s.refuse(w, refused)
@@ -179,6 +175,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isLoggedIn {
 		name, _, _ := r.BasicAuth()
 		r = q.Login(admission.User(name), r)
+	}
+	if q.Admit() != nil {
+		s.busy(w)
+		return
 	}
 	q.Work()
 	s.answer(w, r, isLoggedIn)

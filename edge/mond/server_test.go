@@ -29,6 +29,7 @@ import (
 
 	"lockstep/actors/kit"
 	actormonitor "lockstep/actors/monitor"
+	"lockstep/core/budget"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/monitor"
@@ -98,6 +99,25 @@ func TestForeignHosts(t *testing.T) {
 				require.Equal(t, want, response.StatusCode, "%s at %q", path, host)
 			}
 		}
+	}
+}
+
+// A user is not refused for the memory that others have who come from the same address.
+func TestAUserBehindAFullAddress(t *testing.T) {
+	table := admission.NewTable()
+	others := table.Share(admission.UID(os.Getuid()), func() {}) // who connect over loopback, as this test does
+	require.NoError(t, others.Grow(budget.ClientBytesMax))
+	s := newServer(t, func(c *mond.Config) { c.Table = table })
+	for user, want := range map[string]int{"reader": http.StatusOK, "": http.StatusServiceUnavailable} {
+		request, err := http.NewRequest(http.MethodGet, s.url+"/1/list/collectors", nil)
+		require.NoError(t, err)
+		if user != "" {
+			request.SetBasicAuth(user, "secret")
+		}
+		response, err := s.client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode, "user %q", user)
 	}
 }
 

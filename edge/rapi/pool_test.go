@@ -3,6 +3,7 @@ package rapi_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -210,6 +211,17 @@ func BenchmarkCall(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// A user is not refused for the memory that others have who come from the same address: it is taken after the login.
+func TestAUserBehindAFullAddress(t *testing.T) {
+	table := admission.NewTable()
+	others := table.Share(admission.UID(os.Getuid()), func() {}) // who connect over loopback, as this test does
+	require.NoError(t, others.Grow(budget.ClientBytesMax))
+	b := newTestServer(t, func(c *rapi.Config) { c.Table = table })
+	require.Equal(t, 200, b.do("GET", "/3/jobs?limit=20", "reader:secret", "").code)
+	require.Equal(t, 201, b.do("POST", "/3/jobs", "peer:secret", `{"ops":[{"OP_ID":"OP_TEST_DELAY","duration":1}]}`).code)
+	b.failure(503, b.do("GET", "/version", "", ""))
 }
 
 // An answer for which its client has no memory is not made to its end: the call fails, gives back what it has taken, and the connection

@@ -143,7 +143,7 @@ type call struct {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
-	request, r, busy := tlsserver.Begin(w, r, s.config.Table)
+	request, r := tlsserver.Begin(w, r, s.config.Table)
 	defer request.End() // when the answer is sent
 	recorder := &responseRecorder{ResponseWriter: request, request: request, operation: "unknown"}
 	defer func() {
@@ -164,10 +164,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Server", "lockstep")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	if busy != nil {
-		answerFailure(recorder, asFailure(busy))
-		return
-	}
 	if err := s.checkOrigin(r); err != nil {
 		answerFailure(recorder, asFailure(err))
 		return
@@ -202,6 +198,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if user != "" {
 		r = request.Login(admission.User(user), r)
+	}
+	if err := request.Admit(); err != nil {
+		answerFailure(recorder, asFailure(err))
+		return
 	}
 	s.serveOperation(recorder, r, operation, &call{recorder, r, params, nil, user, operation.access, request})
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // Request is one HTTP request with what it takes of its server: the place of its connection, and memory until the answer is sent. It is a
-// http.ResponseWriter, whose first byte begins the sending. Begin makes it and End ends it, in one goroutine.
+// http.ResponseWriter, whose first byte begins the sending. Begin makes it, Login and Admit follow, and End ends it, in one goroutine.
 type Request struct {
 	http.ResponseWriter
 	conn   *conn         // nil: the connection is not one of Conns, as in tests
@@ -41,9 +41,9 @@ type Request struct {
 	ended bool
 }
 
-// Begin makes a request, for the client of its connection. It returns the request with a context that has the client and the memory.
-// The error is admission.ErrBusy; End must be called even then.
-func Begin(w http.ResponseWriter, r *http.Request, table *admission.Table) (*Request, *http.Request, error) {
+// Begin makes a request, for the client of its connection. It returns the request with a context that has the client and the memory. It
+// takes no memory: that is Admit's, after the login.
+func Begin(w http.ResponseWriter, r *http.Request, table *admission.Table) (*Request, *http.Request) {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	client := admission.Address(r.RemoteAddr)
 	if c != nil {
@@ -58,8 +58,12 @@ func Begin(w http.ResponseWriter, r *http.Request, table *admission.Table) (*Req
 	}
 	ctx := context.WithValue(r.Context(), requestKey{}, q)
 	ctx = admission.WithWaiter(admission.WithClient(ctx, client), q)
-	return q, r.WithContext(admission.WithShare(ctx, q.share)), q.share.Grow(requestBytes)
+	return q, r.WithContext(admission.WithShare(ctx, q.share))
 }
+
+// Admit takes memory for the request, from the client for whom it counts by now. A user who has logged in is so not refused for the memory
+// that others have who come from the same address. The error is admission.ErrBusy.
+func (q *Request) Admit() error { return q.share.Grow(requestBytes) }
 
 type requestKey struct{}
 
