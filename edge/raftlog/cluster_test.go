@@ -30,9 +30,10 @@ const trailing = 24
 // cluster is a set of real nodes, whose connections on this machine can be cut.
 type cluster struct {
 	testing.TB
-	dir    string
-	timing raftlog.Timing
-	urgent func(entry []byte) bool // as in raftlog.Config
+	dir     string
+	network string // of its nodes' addresses
+	timing  raftlog.Timing
+	urgent  func(entry []byte) bool // as in raftlog.Config
 	// shortest is as in raftlog.Config
 	shortest replication.Times
 	keeps    raftlog.Retention
@@ -55,9 +56,10 @@ type node struct {
 }
 
 func newCluster(t testing.TB) *cluster {
-	c := &cluster{TB: t, dir: t.TempDir(), isolated: map[string]bool{}, nodes: map[string]*node{}, log: logrus.New(),
+	c := &cluster{TB: t, dir: t.TempDir(), network: reserveNetwork(t), isolated: map[string]bool{}, nodes: map[string]*node{}, log: logrus.New(),
 		keeps: raftlog.Retention{Trailing: trailing, Threshold: 1 << 40}, sync: func(string) error { return nil }, noting: func(string, uint64) error { return nil }}
-	c.timing = raftlog.Timing{Heartbeat: 150 * time.Millisecond, Election: 150 * time.Millisecond}
+	// Shorter than a daemon's, since most tests wait for elections. A busy machine stops a process for a tenth of it.
+	c.timing = raftlog.Timing{Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond}
 	c.log.SetOutput(io.Discard)
 	if os.Getenv("RAFTLOG_TRACE") != "" {
 		c.log.SetOutput(os.Stderr)
@@ -73,14 +75,28 @@ func newCluster(t testing.TB) *cluster {
 	return c
 }
 
+// nodePort is the port of all nodes. The system chooses no such number, so no client has a node's address while that node is stopped.
+const nodePort = 7400
+
+// reserveNetwork returns the first three numbers of loopback addresses that no other test uses, until the end of the test.
+func reserveNetwork(t testing.TB) string {
+	for i := 1; i < 250; i++ {
+		network := fmt.Sprintf("127.78.%d", i)
+		if reserved, err := net.Listen("tcp", fmt.Sprintf("%s.254:%d", network, nodePort)); err == nil {
+			t.Cleanup(func() { _ = reserved.Close() })
+			return network
+		}
+	}
+	t.Fatal("there are no free loopback addresses")
+	return ""
+}
+
 func (c *cluster) node(name string) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.nodes[name] == nil {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(c, err)
-		free.Close()
-		c.nodes[name] = &node{name: name, address: free.Addr().String(), cluster: c, open: map[net.Conn]string{}}
+		address := fmt.Sprintf("%s.%d:%d", c.network, len(c.nodes)+1, nodePort)
+		c.nodes[name] = &node{name: name, address: address, cluster: c, open: map[net.Conn]string{}}
 	}
 	return c.nodes[name]
 }

@@ -80,6 +80,7 @@ func Run(t *testing.T, newCluster func(t *testing.T) Cluster) {
 		{"a restart of all nodes keeps everything", restartAll},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // real nodes mostly wait
 			s := &suite{T: t, cluster: newCluster(t), applications: map[string]*application{}, oracle: newOracle()}
 			c.run(s)
 			s.reportViolations()

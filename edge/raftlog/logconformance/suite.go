@@ -103,22 +103,27 @@ func (s *suite) until(what string, a *application, done func(*application) bool)
 // leader waits until one of these nodes leads with a valid lease; without arguments, any node.
 func (s *suite) leader(among ...*application) *application {
 	s.Helper()
+	var leads *application
+	s.cluster.Until("one leads", func() bool {
+		leads = s.leading(among...)
+		return leads != nil
+	})
+	return leads
+}
+
+// leading is the one of these nodes that leads at this moment with a valid lease, without arguments of all; nil: none does.
+func (s *suite) leading(among ...*application) *application {
 	if len(among) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(s.applications)) {
 			among = append(among, s.applications[name])
 		}
 	}
-	var leads *application
-	s.cluster.Until("one leads", func() bool {
-		for _, a := range among {
-			if a.inspect(func(a *application) bool { return a.leads }) && a.node.Log.Leads() {
-				leads = a
-				return true
-			}
+	for _, a := range among {
+		if a.inspect(func(a *application) bool { return a.leads }) && a.node.Log.Leads() {
+			return a
 		}
-		return false
-	})
-	return leads
+	}
+	return nil
 }
 
 // threeVoters makes a cluster of three voters. A node gets its vote only when it has the
@@ -152,9 +157,7 @@ func (s *suite) join(name string, role messages.ChangeNodes_What) {
 // change makes a change of membership, waits for its end and returns its result.
 func (s *suite) change(at *application, c replicator.Change) *messages.LogChangeResult {
 	s.Helper()
-	s.number++
-	number := s.number
-	at.node.Log.Change(number, c)
+	number := s.order(at, c)
 	var answer *messages.LogChangeResult
 	s.until("the change is answered", at, func(a *application) bool {
 		answer = a.changed[number]
@@ -163,18 +166,57 @@ func (s *suite) change(at *application, c replicator.Change) *messages.LogChange
 	return answer
 }
 
-// mustChange makes a change at the leader, and repeats it if the leader changes.
+// order asks a node for a change, and does not wait for its end.
+func (s *suite) order(at *application, c replicator.Change) (number uint64) {
+	s.number++
+	at.node.Log.Change(s.number, c)
+	return s.number
+}
+
+// mustChange makes a change at the leader, and repeats it until it is in force. A node that loses the leadership meanwhile answers with a
+// failure, and the change may be committed all the same.
 func (s *suite) mustChange(c replicator.Change) {
 	s.Helper()
-	var last string
-	for range 5 {
-		answer := s.change(s.leader(), c)
-		if answer.Failure == nil {
-			return
+	var at *application
+	var number uint64
+	s.cluster.Until(fmt.Sprintf("%v %s is done", c.What, c.Name), func() bool {
+		if at == nil {
+			if at = s.leading(); at != nil {
+				number = s.order(at, c)
+			}
+			return false
 		}
-		last = answer.Failure.Text
-	}
-	s.Fatalf("%v %s: %s", c.What, c.Name, last)
+		var answer *messages.LogChangeResult
+		at.inspect(func(a *application) bool { answer = a.changed[number]; return true })
+		switch {
+		case answer == nil:
+			return false
+		case answer.Failure == nil || s.isInForce(c, at):
+			return true
+		}
+		s.Logf("%s: %s", at.name, answer.Failure.Text)
+		at = nil
+		return false
+	})
+}
+
+// isInForce reports whether the present leader has a change that another node has made, or the former leader was asked for.
+func (s *suite) isInForce(c replicator.Change, former *application) bool {
+	leader := s.leading()
+	return leader != nil && leader.inspect(func(a *application) bool {
+		address, isMember := a.members[c.Name]
+		switch c.What {
+		case messages.ChangeNodes_ADD_NONVOTER:
+			return isMember
+		case messages.ChangeNodes_ADD_VOTER:
+			return address == "+"+c.Address
+		case messages.ChangeNodes_REMOVE:
+			return !isMember && len(a.members) > 0
+		case messages.ChangeNodes_TRANSFER:
+			return a.name == c.Name || c.Name == "" && a != former
+		}
+		return false
+	})
 }
 
 // propose proposes an entry that writes a file, and does not wait for its end.
