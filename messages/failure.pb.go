@@ -24,12 +24,14 @@ const (
 )
 
 // Failure is an operating error on its way to a client: a Ganeti error class
-// (queue.md 1.3), its text, and for OpPrereqError its ECODE.
+// (queue.md 1.3), its text, for OpPrereqError its ECODE, and for clients of lockstep's own
+// calls a further argument in JSON, if there is one.
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Class         string                 `protobuf:"bytes,1,opt,name=class,proto3" json:"class,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	Code          string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	Details       []byte                 `protobuf:"bytes,4,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -85,15 +87,23 @@ func (x *Failure) GetCode() string {
 	return ""
 }
 
+func (x *Failure) GetDetails() []byte {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 var File_failure_proto protoreflect.FileDescriptor
 
 const file_failure_proto_rawDesc = "" +
 	"\n" +
-	"\rfailure.proto\x12\x11lockstep.messages\"G\n" +
+	"\rfailure.proto\x12\x11lockstep.messages\"a\n" +
 	"\aFailure\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\tR\x05class\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x12\n" +
-	"\x04code\x18\x03 \x01(\tR\x04codeB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x18\n" +
+	"\adetails\x18\x04 \x01(\fR\adetailsB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_failure_proto_rawDescOnce sync.Once

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"encoding/json"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
@@ -68,6 +70,9 @@ func (s *Session) Fail(ctx actor.Context, f *messages.Failure) {
 	args := []any{f.Text}
 	if f.Code != "" {
 		args = append(args, f.Code)
+	}
+	if f.Details != nil {
+		args = append(args, json.RawMessage(f.Details))
 	}
 	s.Answer(ctx, wire.EncodeError(f.Class, args...))
 }

@@ -98,11 +98,42 @@ func TestJobsWithNames(t *testing.T) {
 		c.Tell(&messages.SubmitJobsResult{Request: m.Request, Ids: []int64{4, 5}})
 		require.JSONEq(t, `{"success": true, "result": [4, 5]}`, c.Answer())
 	})
-	for _, jobs := range []string{`{"name": "x y", "ops": []}`, `{"name": "12", "ops": []}`, `{"name": "x", "ops": [], "hold": true}`, `[]`, `{"ops": [{}]}`} {
+	for jobs, want := range map[string]string{
+		`{"name": "x y", "ops": []}`:             `[{"job":1,"text":"the name`,
+		`{"name": "12", "ops": []}`:              `[{"job":1,"text":"the name`,
+		`{"name": "x", "ops": [], "hold": true}`: "LockstepSubmitJobs: job 1 of 1",
+		`[]`:                                     "LockstepSubmitJobs: job 1 of 1",
+		`{"ops": [{}]}`:                          `[{"job":1,"opcode":1,"parameter":"OP_ID","text":"key`,
+		`{"ops": [` + strings.Repeat(`{},`, 150) + `{}]}`: `"opcode":100,`,
+	} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
 			c.Call("LockstepSubmitJobs", fmt.Sprintf(`[[%s]]`, jobs))
-			require.Contains(t, c.Answer(), "LockstepSubmitJobs: ", jobs)
+			answer := c.Answer()
+			require.Contains(t, answer, want, jobs)
+			require.NotContains(t, answer, `"opcode":101,`)
 			b.queue.Quiet()
+		})
+	}
+}
+
+// What the queue says of the mistakes reaches clients of lockstep's own call alone.
+func TestTheListOfMistakesIsNoArgumentOfGanetisErrors(t *testing.T) {
+	const mistakes = `[{"job":1,"opcode":1,"parameter":"locks","text":"no"}]`
+	for method, want := range map[string]string{
+		"SubmitJob":          `["OpPrereqError", ["no", "wrong_input"]]`,
+		"LockstepSubmitJobs": `["OpPrereqError", ["no", "wrong_input", ` + mistakes + `]]`,
+	} {
+		onBench(t, func(t *testing.T, b *bench, c *client) {
+			args := `[[{"OP_ID": "OP_TEST_DELAY", "duration": 1}]]`
+			if method != "SubmitJob" {
+				args = `[[{"ops": [{"OP_ID": "OP_TEST_DELAY", "duration": 1}]}]]`
+			}
+			c.Call(method, args)
+			m := kittest.Expect[*messages.SubmitJobs](b.queue)
+			f := messages.PrereqFailure(messages.WrongInput, "no")
+			f.Details = []byte(mistakes)
+			c.Tell(&messages.SubmitJobsResult{Request: m.Request, Failure: f})
+			require.JSONEq(t, `{"success": false, "result": `+want+`}`, c.Answer())
 		})
 	}
 }
@@ -112,7 +143,9 @@ func TestAnOpcodeThatCannotBeExecutedIsRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		const delay, export = `{"OP_ID": "OP_TEST_DELAY", "duration": 1}`, `{"OP_ID": "OP_GROUP_ADD", "group_name": "g"}`
 		c.Call("LockstepSubmitJobs", `[[{"ops": [`+delay+`]}, {"ops": [`+delay+`,`+export+`]}]]`)
-		require.Contains(t, c.Answer(), "this daemon cannot execute OP_GROUP_ADD, an opcode of Ganeti, in opcode 2 of 2, in job 2 of 2")
+		const text = "this daemon cannot execute OP_GROUP_ADD, an opcode of Ganeti"
+		require.JSONEq(t, `{"success": false, "result": ["OpPrereqError", ["`+text+`, in opcode 2 of 2, in job 2 of 2", "wrong_input",
+			[{"job": 2, "opcode": 2, "text": "`+text+`"}]]]}`, c.Answer())
 		b.queue.Quiet()
 	})
 	onBench(t, func(t *testing.T, b *bench, c *client) {

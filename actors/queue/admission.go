@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -49,31 +50,42 @@ func (a *admission) refusal(m *messages.SubmitJobs) *messages.Failure {
 			"The queue holds %d jobs that have not ended, and may hold %d: submit again when some have", a.unfinished, most))
 	}
 	for i, draft := range m.Jobs {
-		if f := a.refusalOfJob(draft); f != nil {
-			if len(m.Jobs) > 1 {
-				f.Text = fmt.Sprintf("Job %d of %d: %s", i+1, len(m.Jobs), f.Text)
-			}
-			return f
+		text := a.mistakeOfJob(draft)
+		if text == "" {
+			continue
 		}
+		mistake := answer.Mistake{Job: i + 1, Text: text}
+		if len(m.Jobs) > 1 {
+			text = fmt.Sprintf("Job %d of %d: %s", i+1, len(m.Jobs), text)
+		}
+		return mistaken(text, []answer.Mistake{mistake})
 	}
 	return nil
 }
 
-func (a *admission) refusalOfJob(draft *messages.JobDraft) *messages.Failure {
+// mistakeOfJob is why the queue takes no job like this one, "" if it does.
+func (a *admission) mistakeOfJob(draft *messages.JobDraft) string {
 	size := inputBytes(draft)
 	switch {
 	case len(draft.Ops) == 0:
-		return wrongInput("A job needs at least one opcode")
+		return "A job needs at least one opcode"
 	case a.limits.Ops > 0 && len(draft.Ops) > a.limits.Ops:
-		return wrongInput(fmt.Sprintf("A job of %d opcodes is more than the %d that one may have", len(draft.Ops), a.limits.Ops))
+		return fmt.Sprintf("A job of %d opcodes is more than the %d that one may have", len(draft.Ops), a.limits.Ops)
 	case a.limits.JobBytes > 0 && size > a.limits.JobBytes:
-		return wrongInput(fmt.Sprintf("A job of %d bytes is more than the %d that one may have", size, a.limits.JobBytes))
+		return fmt.Sprintf("A job of %d bytes is more than the %d that one may have", size, a.limits.JobBytes)
 	}
-	return nil
+	return ""
 }
 
 func wrongInput(text string) *messages.Failure {
 	return messages.PrereqFailure(messages.WrongInput, text)
+}
+
+// mistaken refuses a submission with mistakes.
+func mistaken(text string, mistakes []answer.Mistake) *messages.Failure {
+	f := wrongInput(text)
+	f.Details = answer.EncodeMistakes(mistakes)
+	return f
 }
 
 // setDrain opens or closes the queue for submissions. The existence of a file is the

@@ -11,6 +11,7 @@ import (
 
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/opcodes"
+	"lockstep/core/answer"
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
@@ -89,24 +90,24 @@ func ganetiSecrets(j *job.Job, secrets []json.RawMessage) []byte {
 	return data
 }
 
-// refusal returns why no process can run a job of a submission: its locks are unclear, or it needs two programs. It
-// returns nil if the job can run.
-func (l *launcher) refusal(draft *messages.JobDraft) *messages.Failure {
+// mistakes lists why no process can run the job with this number, from 1, of a submission: its locks are unclear, or it needs two programs.
+func (l *launcher) mistakes(number int, draft *messages.JobDraft) (mistakes []answer.Mistake) {
 	if l.ganetiJobs {
 		names := make([]string, len(draft.Ops))
 		for i, op := range draft.Ops {
 			names[i] = job.OpID(op.Input)
 		}
 		if err := l.retained.catalogue.CheckOrigin(names); err != nil {
-			return wrongInput(err.Error())
+			mistakes = append(mistakes, answer.Mistake{Job: number, Text: err.Error()})
 		}
 	}
-	for _, op := range draft.Ops {
-		if err := l.retained.catalogue.CheckShortLockNames(op.Input, l.resources, l.ganetiJobs); err != nil {
-			return wrongInput(err.Error())
+	for i, op := range draft.Ops {
+		var bad *opcode.Invalid
+		if errors.As(l.retained.catalogue.CheckShortLockNames(op.Input, l.resources, l.ganetiJobs), &bad) {
+			mistakes = append(mistakes, answer.Mistake{Job: number, Opcode: i + 1, Parameter: bad.Param, Text: bad.Text})
 		}
 	}
-	return nil
+	return mistakes
 }
 
 // specs encodes the launch specs of a job of lockstep-job for the start pipe of its process (queue.md

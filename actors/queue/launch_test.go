@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -115,9 +116,12 @@ func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
 func TestAnUnclearLockNameIsRefused(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{
-			draftOf(`{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["n1", "exclusive"]]}`)}})
+			draftOf(`{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["n1", "exclusive"]]}`),
+			draftOf(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`, `{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["n1", "shared"]]}`)}})
 		f := kittest.Expect[*messages.SubmitJobsResult](b.client).Failure
 		require.Equal(t, `"n1" in 'locks' is the name of a free lock and of a cluster's node: write lock/n1 for the free lock, node/n1 for the lock of the node`, f.Text)
+		require.JSONEq(t, `[{"job": 1, "opcode": 1, "parameter": "locks", "text": `+strconv.Quote(f.Text)+`},
+			{"job": 2, "opcode": 2, "parameter": "locks", "text": `+strconv.Quote(f.Text)+`}]`, string(f.Details))
 		require.JSONEq(t, `{"needs": {"locks": [["cluster/BGL", "shared"], ["lock/deploy", "exclusive"], ["lock/n1", "shared"]]}}`,
 			b.launchOf(`{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["deploy", "exclusive"], ["lock/n1", "shared"]]}`, ""))
 	})

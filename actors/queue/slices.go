@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/messages"
 )
 
@@ -49,13 +50,16 @@ func (q *queue) checkGroup(ctx actor.Context, work *int) (done bool) {
 	group := q.submissions.group
 	for i := 0; i < len(group.submissions); {
 		s := group.submissions[i]
-		for ; s.failure == nil && s.checked < len(s.drafts); s.checked++ {
+		for ; s.failure == nil && s.checked < len(s.drafts) && len(s.mistakes) < answer.MistakesMax; s.checked++ {
 			if *work <= 0 {
 				return false
 			}
 			draft := s.drafts[s.checked]
 			*work -= checkWork + inputBytes(draft)/checkedPerStep
-			s.failure = q.launcher.refusal(draft)
+			s.mistakes = append(s.mistakes, q.launcher.mistakes(s.checked+1, draft)...)
+		}
+		if len(s.mistakes) > 0 {
+			s.failure = mistaken(s.mistakes[0].Text, s.mistakes)
 		}
 		if s.failure == nil {
 			i++

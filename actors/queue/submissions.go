@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
@@ -27,8 +28,9 @@ type submission struct {
 	// repeats are further requests with the same name and content. They get the same answer.
 	repeats []requester
 
-	checked int   // the drafts before this one are checked
-	first   int64 // id of the first job, after number
+	checked  int // the drafts before this one are checked
+	mistakes []answer.Mistake
+	first    int64 // id of the first job, after number
 
 	// The slices below have one element for each draft that is built.
 
@@ -183,8 +185,9 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 	for i, op := range draft.Ops {
 		priorities[i] = int(op.Priority)
 		input, err := opcode.ResolveDepends(op.Input, id)
-		if err != nil && open.failure == nil {
-			open.failure = wrongInput(err.Error())
+		if err != nil && len(open.mistakes) < answer.MistakesMax {
+			open.mistakes = append(open.mistakes, answer.Mistake{Job: len(open.jobs) + 1, Opcode: i + 1, Parameter: "depends", Text: err.Error()})
+			open.failure = mistaken(open.mistakes[0].Text, open.mistakes)
 		}
 		inputs[i] = s.withoutForgedReasons(input, open.by)
 	}

@@ -26,8 +26,8 @@ func stageFor(t *testing.T, input string, options ...string) *stage {
 // The progress bar draws at any time; it must end with the final state.
 func TestSubmitWaitShowsProgressOnATerminal(t *testing.T) {
 	s := stageFor(t, `submit --wait -
-> SubmitManyJobs ...
-< [[true,12],[true,13]]
+> LockstepSubmitJobs ...
+< [12,13]
 > QueryJobs [[12,13],["status"]]
 < [["running"],["error"]]
 > WaitForJobChange [12,["status"],["running"],2147483647,1]

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,38 @@ func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("{name: OP_SITE_GREET, comand: [echo]}"), 0o640))
 	require.ErrorContains(t, c.Call(t.Context(), "LockstepReloadOpcodes", []any{}, &reloaded), "greet.yaml")
 	require.Equal(t, []string{"welcome world"}, c.await(c.submit(greet)).lines())
+}
+
+// Mistakes in a file that only the daemon finds are lines with their places.
+func TestMistakesOfDeclaredOpcodesHaveTheirPlaces(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	require.NoError(t, os.MkdirAll(d.path("lib", "opcodes.d"), 0o750))
+	const declared = `{name: OP_SITE_GREET, params: [{name: whom, type: NonEmptyString, required: true}, {name: times, type: Integer}], command: [echo, "${whom}"]}`
+	require.NoError(t, os.WriteFile(d.path("lib", "opcodes.d", "greet.yaml"), []byte(declared), 0o640))
+	d.start()
+	file := d.path("jobs.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`jobs:
+  - run: [echo, fine]
+  - steps:
+      - {OP_ID: OP_SITE_GREET, whom: "", times: 1}
+      - {OP_ID: OP_SITE_GREET, whom: "", times: many}
+`), 0o640))
+	for _, want := range [][]string{{"4:38", "5:38", "5:49"}, {"1:49"}} {
+		var stderr strings.Builder
+		submit := d.clientCommand("submit", file)
+		submit.Stderr = &stderr
+		var exit *exec.ExitError
+		require.ErrorAs(t, submit.Run(), &exit)
+		require.Equal(t, 2, exit.ExitCode(), stderr.String())
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		require.Len(t, lines, len(want), stderr.String())
+		for i, place := range want {
+			require.Contains(t, lines[i], file+":"+place+": ", stderr.String())
+		}
+		require.NoError(t, os.WriteFile(file, []byte("- [{OP_ID: OP_TEST_DELAY, duration: 0, depends: [[-5, [success]]]}]\n"), 0o640))
+	}
+	require.Empty(t, d.dial().list(answer.JobSelection{}))
 }
 
 // A SIGHUP during the start does not end the daemon, and takes effect after the start.

@@ -36,10 +36,11 @@ func (c *Catalogue) RequiredLocks(input json.RawMessage, resources *config.Resou
 }
 
 // CheckShortLockNames refuses short names of free locks that may mean other locks (demand.CheckShortNames). The
-// input is that of a Draft. The error is a *Failure.
+// input is that of a Draft. The error is an *Invalid.
 func (c *Catalogue) CheckShortLockNames(input json.RawMessage, resources *config.Resources, ganetiMode bool) error {
-	if bad := demand.CheckShortNames(demand.Read(input, resources), ganetiMode); bad != nil {
-		return failureOf(bad)
+	p := demand.Read(input, resources)
+	if bad := demand.CheckShortNames(p, ganetiMode); bad != nil {
+		return &Invalid{Opcode: p.Opcode, Param: bad.Param, Text: bad.Text}
 	}
 	return nil
 }

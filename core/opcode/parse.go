@@ -3,6 +3,7 @@ package opcode
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -202,6 +203,38 @@ func (op *Opcode) Check(param string, value json.RawMessage) error {
 	}
 	_, err := op.storedValue(&op.Params[i], value, nil)
 	return err
+}
+
+// Mistakes lists what is wrong with each parameter of an opcode, for which Parse has returned err. It is err alone if that is about none
+// of them, or if the opcode is unknown.
+func (c *Catalogue) Mistakes(raw json.RawMessage, err error) []*Invalid {
+	var first *Invalid
+	if !errors.As(err, &first) {
+		return []*Invalid{invalidf("%v", err)}
+	}
+	op, known := c.opcodes[first.Opcode]
+	if !known || checkSyntax(raw) != nil {
+		return []*Invalid{first}
+	}
+	var all []*Invalid
+	given := make(map[string]json.RawMessage, len(op.Params))
+	for key, value := range rawjson.Members(bytes.TrimSpace(raw)) {
+		name := string(rawjson.Unquote(key))
+		given[name] = value
+		var bad *Invalid
+		if name != idKey && errors.As(op.Check(name, value), &bad) {
+			all = append(all, bad)
+		}
+	}
+	for i := range op.Params {
+		if p := &op.Params[i]; p.Required() && given[p.Name] == nil {
+			all = append(all, &Invalid{Opcode: op.Name, Param: p.Name, Text: op.Name + " needs the parameter " + p.Name + ", " + p.Type.String()})
+		}
+	}
+	if len(all) < 2 { // the text of Parse is Ganeti's
+		return []*Invalid{first}
+	}
+	return all
 }
 
 // storedValue is the value to be stored for p, which the client gave as value; nil if nothing is to be stored.

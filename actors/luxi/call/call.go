@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -200,9 +201,13 @@ func (c *Call) Succeed(ctx actor.Context, result any) {
 	c.Session.Succeed(ctx, result)
 }
 
-// Fail ends the call and answers with a Ganeti error.
+// Fail ends the call and answers with a Ganeti error. Only lockstep's own calls have the details: an error of Ganeti's calls has Ganeti's
+// arguments.
 func (c *Call) Fail(ctx actor.Context, f *messages.Failure) {
 	c.end()
+	if f.Details != nil && !strings.HasPrefix(c.Method, "Lockstep") {
+		f = &messages.Failure{Class: f.Class, Text: f.Text, Code: f.Code}
+	}
 	c.Session.Fail(ctx, f)
 }
 

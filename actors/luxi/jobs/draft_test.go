@@ -23,14 +23,34 @@ func TestDraftErrorsNameTheirPlace(t *testing.T) {
 		{[][]json.RawMessage{{good}, {bad}}, ", in job 2 of 2"},
 		{[][]json.RawMessage{{good}, {good, bad}}, ", in opcode 2 of 2, in job 2 of 2"},
 	} {
-		_, alone := draftJob(catalogue, []json.RawMessage{bad})
-		require.Error(t, alone)
-		_, err := draftJobs(catalogue, c.jobs)
-		require.EqualError(t, err, alone.Error()+c.place)
+		drafts, mistakes := draftJobs(catalogue, c.jobs, 1)
+		require.Len(t, mistakes, 1)
+		require.Equal(t, "Unknown opcode OP_NO_SUCH"+c.place, placed(c.jobs, mistakes[0]))
+		require.Len(t, drafts, len(c.jobs))
 	}
-	drafts, err := draftJobs(catalogue, [][]json.RawMessage{{good}, {good, good}})
-	require.NoError(t, err)
+	drafts, mistakes := draftJobs(catalogue, [][]json.RawMessage{{good}, {good, good}}, 1)
+	require.Empty(t, mistakes)
 	require.Len(t, drafts[1].Ops, 2)
+}
+
+// All mistakes have their places; each parameter of an opcode is checked.
+func TestEveryMistakeOfASubmissionIsFound(t *testing.T) {
+	jobs := [][]json.RawMessage{
+		{json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":"long","on_nodes":7}`)},
+		{json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":1}`), json.RawMessage(`{"OP_ID":"OP_NO_SUCH"}`)},
+		{json.RawMessage(`{"OP_ID":"OP_RUN_COMMAND","argv":["true"],"locks":[["a","shared"],["a","exclusive"]]}`)},
+	}
+	_, mistakes := draftJobs(opcode.Builtin(), jobs, 100)
+	places := make([]answer.Mistake, len(mistakes))
+	for i, m := range mistakes {
+		require.NotEmpty(t, m.Text)
+		m.Text = ""
+		places[i] = m
+	}
+	require.Equal(t, []answer.Mistake{
+		{Job: 1, Opcode: 1, Parameter: "duration"}, {Job: 1, Opcode: 1, Parameter: "on_nodes"},
+		{Job: 2, Opcode: 2}, {Job: 3, Opcode: 1, Parameter: "locks"},
+	}, places)
 }
 
 func TestTheSchedulersReasonComesBeforeAWaitForLocks(t *testing.T) {

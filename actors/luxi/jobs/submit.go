@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/luxi/call"
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/queuecopy"
@@ -31,11 +32,12 @@ func submitOne(c *request, ctx actor.Context, args []json.RawMessage, ignoreDrai
 	if err := wire.Arguments(args, &ops); err != nil {
 		return fmt.Errorf("%s: %w", c.Method, err)
 	}
-	draft, err := draftJob(c.Config.Catalogue, ops)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Method, err)
+	jobs := [][]json.RawMessage{ops}
+	drafts, mistakes := draftJobs(c.Config.Catalogue, jobs, 1)
+	if mistakes != nil {
+		return fmt.Errorf("%s: %s", c.Method, placed(jobs, mistakes[0]))
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain}, submitOptions{},
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, IgnoreDrain: ignoreDrain}, submitOptions{},
 		func(ctx actor.Context, ids []int64) { c.SucceedCopied(ctx, ids[0], jobUnits(ids)...) })
 	return nil
 }
@@ -47,9 +49,9 @@ func submitManyJobs(c *request, ctx actor.Context, args []json.RawMessage) error
 	if err := wire.Arguments(args, &jobs); err != nil {
 		return fmt.Errorf("SubmitManyJobs: %w", err)
 	}
-	drafts, err := draftJobs(c.Config.Catalogue, jobs)
-	if err != nil {
-		return fmt.Errorf("SubmitManyJobs: %w", err)
+	drafts, mistakes := draftJobs(c.Config.Catalogue, jobs, 1)
+	if mistakes != nil {
+		return fmt.Errorf("SubmitManyJobs: %s", placed(jobs, mistakes[0]))
 	}
 	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts}, submitOptions{}, func(ctx actor.Context, ids []int64) {
 		result := make([][2]any, len(ids))
@@ -76,7 +78,7 @@ type submitOptions struct {
 }
 
 // lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text, "followed": bool}, ...]], and the options {"wait": true} if there are
-// any. The answer is the list of ids. As with SubmitManyJobs all jobs are recorded, or none.
+// any. The answer is the list of ids. As with SubmitManyJobs all jobs are recorded, or none. The error for mistakes in the jobs lists them.
 func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var jobs []json.RawMessage
 	var options submitOptions
@@ -89,25 +91,28 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 	}
 	ops, all := make([][]json.RawMessage, len(jobs)), make([]namedJob, len(jobs))
 	for i, data := range jobs {
-		var named namedJob
 		decoder := json.NewDecoder(bytes.NewReader(data))
 		decoder.DisallowUnknownFields() // a key of a later version would have no effect
-		if err := decoder.Decode(&named); err != nil {
+		if err := decoder.Decode(&all[i]); err != nil {
 			return fmt.Errorf("LockstepSubmitJobs: job %d of %d: %w", i+1, len(jobs), err)
 		}
-		if named.Name != "" {
-			if err := record.CheckName(named.Name); err != nil {
-				return fmt.Errorf("LockstepSubmitJobs: job %d of %d: %w", i+1, len(jobs), err)
-			}
+		ops[i] = all[i].Ops
+	}
+	drafts, mistakes := draftJobs(c.Config.Catalogue, ops, answer.MistakesMax)
+	for i, named := range all {
+		if err := record.CheckName(named.Name); err != nil && named.Name != "" {
+			mistakes = append(mistakes, answer.Mistake{Job: i + 1, Text: err.Error()})
 		}
-		ops[i], all[i] = named.Ops, named
 	}
-	drafts, err := draftJobs(c.Config.Catalogue, ops)
-	if err == nil && c.Config.Distributor == nil { // the nodes of a Ganeti cluster execute Ganeti's opcodes
-		err = checkRun(c.Config.Catalogue, drafts)
+	if c.Config.Distributor == nil { // the nodes of a Ganeti cluster execute Ganeti's opcodes
+		mistakes = append(mistakes, cannotRun(c.Config.Catalogue, drafts)...)
 	}
-	if err != nil {
-		return fmt.Errorf("LockstepSubmitJobs: %w", err)
+	if mistakes != nil {
+		mistakes = mistakes[:min(len(mistakes), answer.MistakesMax)]
+		f := messages.PrereqFailure(messages.WrongInput, placed(ops, mistakes[0]))
+		f.Details = answer.EncodeMistakes(mistakes)
+		c.Fail(ctx, f)
+		return nil
 	}
 	for i, draft := range drafts {
 		draft.Name, draft.Followed = all[i].Name, all[i].Followed
@@ -118,51 +123,53 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 	return nil
 }
 
-// checkRun refuses jobs with an opcode that has no executor. Ganeti's calls take them, and their jobs fail.
-func checkRun(catalogue *opcode.Catalogue, drafts []*messages.JobDraft) error {
+// cannotRun lists the opcodes that have no executor. Ganeti's calls take them, and their jobs fail.
+func cannotRun(catalogue *opcode.Catalogue, drafts []*messages.JobDraft) (mistakes []answer.Mistake) {
 	for i, draft := range drafts {
 		for k, op := range draft.Ops {
-			name := job.OpID(op.Input)
+			name := job.OpID(op.GetInput())
 			if known, is := catalogue.Lookup(name); is && !known.Runs() {
-				return fmt.Errorf("this daemon cannot execute %s, an opcode of Ganeti, in opcode %d of %d, in job %d of %d",
-					name, k+1, len(draft.Ops), i+1, len(drafts))
+				mistakes = append(mistakes, answer.Mistake{Job: i + 1, Opcode: k + 1,
+					Text: fmt.Sprintf("this daemon cannot execute %s, an opcode of Ganeti", name)})
 			}
 		}
 	}
-	return nil
+	return mistakes
 }
 
-// draftJobs parses the opcodes of several jobs. An error names the job if there are several.
-func draftJobs(catalogue *opcode.Catalogue, jobs [][]json.RawMessage) ([]*messages.JobDraft, error) {
-	drafts := make([]*messages.JobDraft, len(jobs))
+// draftJobs parses the opcodes of jobs. It ends at the first opcode with which it has this many mistakes; an opcode with a mistake is nil in
+// its draft. The text of a mistake is Ganeti's.
+func draftJobs(catalogue *opcode.Catalogue, jobs [][]json.RawMessage, most int) (drafts []*messages.JobDraft, mistakes []answer.Mistake) {
+	drafts = make([]*messages.JobDraft, len(jobs))
 	for i, ops := range jobs {
-		draft, err := draftJob(catalogue, ops)
-		if err != nil && len(jobs) > 1 {
-			err = fmt.Errorf("%w, in job %d of %d", err, i+1, len(jobs))
+		drafts[i] = &messages.JobDraft{Ops: make([]*messages.OpDraft, len(ops))}
+		for k, raw := range ops {
+			if len(mistakes) >= most {
+				return drafts[:i], mistakes
+			}
+			op, err := catalogue.Parse(raw)
+			if err == nil {
+				drafts[i].Ops[k] = &messages.OpDraft{Input: op.Input, Secrets: op.Secrets, Priority: int32(op.Priority)}
+				continue
+			}
+			for _, invalid := range catalogue.Mistakes(raw, err) {
+				mistakes = append(mistakes, answer.Mistake{Job: i + 1, Opcode: k + 1, Parameter: invalid.Param, Text: invalid.Text})
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		drafts[i] = draft
 	}
-	return drafts, nil
+	return drafts, mistakes
 }
 
-// draftJob parses the opcodes of one job. An error is Ganeti's text, followed by the opcode's place if there are
-// several.
-func draftJob(catalogue *opcode.Catalogue, ops []json.RawMessage) (*messages.JobDraft, error) {
-	draft := &messages.JobDraft{Ops: make([]*messages.OpDraft, len(ops))}
-	for i, raw := range ops {
-		op, err := catalogue.Parse(raw)
-		if err != nil && len(ops) > 1 {
-			err = fmt.Errorf("%w, in opcode %d of %d", err, i+1, len(ops))
-		}
-		if err != nil {
-			return nil, err
-		}
-		draft.Ops[i] = &messages.OpDraft{Input: op.Input, Secrets: op.Secrets, Priority: int32(op.Priority)}
+// placed is the text of a mistake, followed by its opcode and its job, if there are several.
+func placed(jobs [][]json.RawMessage, m answer.Mistake) string {
+	text := m.Text
+	if several := len(jobs[m.Job-1]); m.Opcode > 0 && several > 1 {
+		text += fmt.Sprintf(", in opcode %d of %d", m.Opcode, several)
 	}
-	return draft, nil
+	if len(jobs) > 1 {
+		text += fmt.Sprintf(", in job %d of %d", m.Job, len(jobs))
+	}
+	return text
 }
 
 // submit hands jobs to the queue. If the client says that it will wait for them and that would close a cycle of waits, it fails the call

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -47,6 +48,9 @@ func yamlSyntaxError(data []byte, err error) error {
 	result := &Error{Text: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if _, scanErr := fmt.Sscanf(result.Text, "line %d:", &result.At.Line); scanErr == nil {
 		_, result.Text, _ = strings.Cut(result.Text, ": ")
+		if slices.Contains(grammarMistakes, result.Text) { // the line is counted from 0, and may be the end of the text
+			result.At.Line = min(result.At.Line, bytes.Count(bytes.TrimRight(data, "\n"), []byte("\n"))) + 1
+		}
 		return result
 	}
 	result.At = Position{Line: 1}
@@ -63,6 +67,13 @@ func yamlSyntaxError(data []byte, err error) error {
 		}
 	}
 	return result
+}
+
+// grammarMistakes are the mistakes that the parser finds in the order of tokens. It finds all others in characters.
+var grammarMistakes = []string{
+	"did not find expected <document start>", "did not find expected node content", "did not find expected '-' indicator",
+	"did not find expected key", "did not find expected ',' or ']'", "did not find expected ',' or '}'", "found undefined tag handle",
+	"found duplicate %YAML directive", "found incompatible YAML document", "found duplicate %TAG directive",
 }
 
 // notOfText reports whether a YAML text cannot have a character; utf8.RuneError is what is not UTF-8.

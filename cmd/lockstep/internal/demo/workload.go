@@ -92,16 +92,5 @@ func submitJobs(ctx context.Context, daemon *client.Session, jobs []demoJob, rea
 			encoded[i] = append(encoded[i], op)
 		}
 	}
-	answers, err := submit.All(ctx, daemon, encoded, nil, submit.Awaited{})
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]int64, len(answers))
-	for i, answer := range answers {
-		if answer.Refused != "" {
-			return nil, fmt.Errorf("a demonstration job was refused: %s", answer.Refused)
-		}
-		ids[i] = answer.ID
-	}
-	return ids, nil
+	return submit.All(ctx, daemon, encoded, nil, submit.Awaited{})
 }

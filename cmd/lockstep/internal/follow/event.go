@@ -17,6 +17,9 @@ type Event struct {
 	Index *int   `json:"index,omitempty"` // index of the job in the submission, from 0
 	Name  string `json:"name,omitempty"`  // name of the job in the submission
 
+	Line   int `json:"line,omitempty"` // of a mistake in the file of a submission, from 1; 0: unknown
+	Column int `json:"column,omitempty"`
+
 	Daemon client.Whose `json:"daemon,omitempty"` // that has the job; "": one that was named by its socket
 
 	Status       string   `json:"status,omitempty"`

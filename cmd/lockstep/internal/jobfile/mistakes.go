@@ -2,12 +2,15 @@ package jobfile
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 
 	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/core/answer"
+	"lockstep/core/wire"
 )
 
 // Mistakes are all mistakes of a file, in the order of their places.
@@ -48,6 +51,39 @@ func (m Mistakes) err() error {
 		return cmp.Or(cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
 	})
 	return slices.CompactFunc(m, func(a, b *doctree.Error) bool { return a.At == b.At && a.Text == b.Text })
+}
+
+// Refused returns the mistakes that the daemon has found in the jobs, with their places in the file. It is nil for another error.
+func (s Submission) Refused(err error) error {
+	var failed *wire.Error
+	var found []answer.Mistake
+	if !errors.As(err, &failed) || len(failed.Args) < 3 || json.Unmarshal(failed.Args[2], &found) != nil {
+		return nil
+	}
+	var m Mistakes
+	for _, mistake := range found {
+		if mistake.Job < 1 || mistake.Job > len(s.Jobs) {
+			return nil
+		}
+		m.addf(s.Jobs[mistake.Job-1].place(mistake.Opcode, mistake.Parameter), "%s", mistake.Text)
+	}
+	return s.secrets.redact(m.err())
+}
+
+// place is the place of a parameter of the opcode with this number, or of the opcode, or of the job.
+func (j Job) place(opcode int, parameter string) doctree.Position {
+	switch {
+	case opcode < 1 || opcode > len(j.ops):
+		return j.At
+	case opcode == 1 && parameter == "depends" && j.depends != nil:
+		return j.depends.At
+	}
+	op := j.ops[opcode-1]
+	if value, given := op.Field(parameter); given {
+		return value.At
+	}
+	_, at := opcodeID(op)
+	return at
 }
 
 // didYouMean suggests the names that are similar to a mistyped one; without any it is otherwise.

@@ -204,14 +204,11 @@ func checkOpcode(op doctree.Node, short bool) error {
 	return nil
 }
 
-// Names are the names of the jobs, "" for none; nil if no job has one.
+// Names are the names of the jobs, "" for none.
 func (s Submission) Names() []string {
-	names, any := make([]string, len(s.Jobs)), false
+	names := make([]string, len(s.Jobs))
 	for i, job := range s.Jobs {
-		names[i], any = job.Name, any || job.Name != ""
-	}
-	if !any {
-		return nil
+		names[i] = job.Name
 	}
 	return names
 }

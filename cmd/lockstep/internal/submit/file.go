@@ -8,6 +8,7 @@ import (
 
 	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/core/wire"
 )
@@ -25,14 +26,32 @@ func loadSubmission(name string, stdin io.Reader) (jobfile.Submission, error) {
 	return jobfile.Parse(name, directory, data)
 }
 
-// fileError prints the mistakes of a file, a line for each. Other errors remain.
-func fileError(streams cli.Streams, name string, err error) error {
+// mistakesShown is the number of mistakes of a file that standard error gets.
+const mistakesShown = 20
+
+// fileError prints the mistakes of a file, a line for each of the first ones. With --json all of them are events. Other errors remain.
+func fileError(globals *cli.Globals, name string, err error) error {
 	var mistakes jobfile.Mistakes
 	if !errors.As(err, &mistakes) {
 		return err
 	}
-	for _, mistake := range mistakes {
-		cli.PrintError(streams.Err, placedError(name, mistake).Error())
+	for i, mistake := range mistakes {
+		if i < mistakesShown {
+			cli.PrintError(globals.Streams.Err, placedError(name, mistake).Error())
+		}
+		if globals.JSON {
+			event := follow.Event{Event: "mistake", Line: mistake.At.Line, Column: mistake.At.Column, Error: mistake.Text}
+			if err := follow.PrintEvent(globals.Streams.Out, event); err != nil {
+				return err
+			}
+		}
+	}
+	if more := len(mistakes) - mistakesShown; more > 0 {
+		text := fmt.Sprintf("%s: and %d more", shownName(name), more)
+		if !globals.JSON {
+			text += "; --json lists all"
+		}
+		cli.PrintError(globals.Streams.Err, text)
 	}
 	return &cli.ExitError{Code: cli.ExitUsage}
 }

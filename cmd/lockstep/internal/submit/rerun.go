@@ -105,26 +105,26 @@ func runRerun(ctx context.Context, opts rerunOptions, globals *cli.Globals, arg 
 		if i == 0 {
 			trail = trails.First
 		}
-		again := []any{"gnt:user", fmt.Sprintf("rerun of job %d", id), globals.Streams.Now().UnixNano()}
-		op, err := rerunOpcode(data, append([][]any{again}, trail...), &source)
+		entry := []any{"gnt:user", fmt.Sprintf("rerun of job %d", id), globals.Streams.Now().UnixNano()}
+		op, err := rerunOpcode(data, append([][]any{entry}, trail...), &source)
 		if err != nil {
 			return fmt.Errorf("job %d cannot be run again: opcode %d: %w", id, i+opts.FromStep, err)
 		}
 		ops = append(ops, op)
 	}
-	answers, err := All(ctx, daemon, [][]json.RawMessage{ops}, names, Awaited{})
+	again, err := All(ctx, daemon, [][]json.RawMessage{ops}, names, Awaited{})
 	if err != nil {
 		return err
 	}
 	if globals.JSON {
-		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: answers[0].ID, Daemon: daemon.Whose}); err != nil {
+		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: again[0], Daemon: daemon.Whose}); err != nil {
 			return err
 		}
 	} else {
 		globals.SayWhose(daemon)
-		fmt.Fprintln(globals.Streams.Out, answers[0].ID)
+		fmt.Fprintln(globals.Streams.Out, again[0])
 	}
-	return sayRejected(ctx, globals, daemon, []int64{answers[0].ID})
+	return sayRejected(ctx, globals, daemon, []int64{again[0]})
 }
 
 // rerunOpcode is the opcode of a job as it is submitted again: without dependencies, with the entries of its reason

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,8 +71,8 @@ In "depends" a negative id counts back: -1 is the previous job. Durations are nu
 of seconds or have a unit, like 90s. Files named .yaml or .yml are YAML, .json is JSON;
 other files are JSON if they begin with [ or {.
 
-Each mistake in a file is a line FILE:LINE:COLUMN: on standard error; then nothing is
-submitted.
+Each mistake in a file, also one that only the daemon finds, is a line
+FILE:LINE:COLUMN: on standard error, for the first 20; then nothing is submitted.
 
 --reason and the name of this program are appended to each opcode's reason trail,
 and to that of each job's first opcode also a unique name of the submission. If the
@@ -88,8 +89,9 @@ With --follow that of watch.
 With --json, one object per line; "index" is the job's place in the file, from 0,
 "name" its name, if it has one; "daemon" is "user" or "system", unless you named a
 socket: {"event": "submitted", "index",
-"name", "job", "daemon"}, {"event": "refused", "index", "name", "error"} and, with --wait,
-{"event": "end", "index", "job", "status"} as jobs end; with --follow, the events of watch.`
+"name", "job", "daemon"} and, with --wait, {"event": "end", "index", "job", "status"} as
+jobs end; with --follow, the events of watch. Each mistake in a file is {"event":
+"mistake", "line", "column", "error"}.`
 
 // NewSubmitCommand is the command submit.
 func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
@@ -180,14 +182,14 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 	if err != nil {
 		return err
 	}
-	answers, err := All(ctx, daemon, [][]json.RawMessage{job}, names, opts.awaited())
+	ids, err := All(ctx, daemon, [][]json.RawMessage{job}, names, opts.awaited())
 	if err != nil {
 		return err
 	}
-	if err := printSubmitted(globals, daemon, 0, opts.Name, answers[0]); err != nil {
+	if err := printSubmitted(globals, daemon, 0, opts.Name, ids[0]); err != nil {
 		return err
 	}
-	return opts.wait(ctx, globals, daemon, []submittedJob{{id: answers[0].ID}})
+	return opts.wait(ctx, globals, daemon, []submittedJob{{id: ids[0]}})
 }
 
 // awaited is what this command will wait for.
@@ -222,12 +224,12 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	}
 	file, err := loadSubmission(name, globals.Streams.In)
 	if err != nil {
-		return fileError(globals.Streams, name, err)
+		return fileError(globals, name, err)
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
 	if err := checkDeclared(ctx, daemon, file); err != nil {
-		return fileError(globals.Streams, name, err)
+		return fileError(globals, name, err)
 	}
 	if err := file.Resolve(resolveAfter(ctx, globals.Streams, daemon)); err != nil {
 		return placedError(name, err)
@@ -244,49 +246,32 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	if err != nil {
 		return fmt.Errorf("%s: %w", shownName(name), err)
 	}
-	answers, err := All(ctx, daemon, encoded, file.Names(), opts.awaited())
+	ids, err := All(ctx, daemon, encoded, file.Names(), opts.awaited())
 	var mistake *wire.RequestError
 	switch {
 	case errors.As(err, &mistake):
 		return fmt.Errorf("%s: %w", shownName(name), err)
 	case err != nil:
-		return err
+		return fileError(globals, name, cmp.Or(file.Refused(err), err))
 	}
-	var accepted []submittedJob
-	for i, answer := range answers {
-		if err := printSubmitted(globals, daemon, i, file.Jobs[i].Name, answer); err != nil {
+	submitted := make([]submittedJob, len(ids))
+	for i, id := range ids {
+		if err := printSubmitted(globals, daemon, i, file.Jobs[i].Name, id); err != nil {
 			return err
 		}
-		if answer.Refused == "" {
-			accepted = append(accepted, submittedJob{index: i, id: answer.ID})
-			continue
-		}
-		at := file.Jobs[i].At
-		cli.PrintError(globals.Streams.Err, fmt.Sprintf("%s:%d:%d: job %s of the file was not submitted: %s",
-			shownName(name), at.Line, at.Column, file.ShownJob(i), answer.Refused))
+		submitted[i] = submittedJob{index: i, id: id}
 	}
-	if err := opts.wait(ctx, globals, daemon, accepted); err != nil {
-		return err
-	}
-	if len(accepted) < len(answers) {
-		return &cli.ExitError{Code: cli.ExitFailure}
-	}
-	return nil
+	return opts.wait(ctx, globals, daemon, submitted)
 }
 
-func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, name string, answer Answer) error {
-	out := globals.Streams.Out
-	switch {
-	case globals.JSON && answer.Refused != "":
-		return follow.PrintEvent(out, follow.Event{Event: "refused", Index: &index, Name: name, Error: answer.Refused})
-	case globals.JSON:
-		return follow.PrintEvent(out, follow.Event{Event: "submitted", Index: &index, Name: name, Job: answer.ID, Daemon: daemon.Whose})
-	case answer.Refused == "":
-		if index == 0 {
-			globals.SayWhose(daemon)
-		}
-		fmt.Fprintln(out, answer.ID)
+func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, name string, id int64) error {
+	if globals.JSON {
+		return follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Index: &index, Name: name, Job: id, Daemon: daemon.Whose})
 	}
+	if index == 0 {
+		globals.SayWhose(daemon)
+	}
+	fmt.Fprintln(globals.Streams.Out, id)
 	return nil
 }
 
