@@ -1,7 +1,9 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,9 +62,24 @@ func BootNotePath(runDir string, id int64) string {
 	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".boot")
 }
 
-// ProgressPath is the pipe in which the command of a job says its progress.
+// ProgressPath is the pipe in which the command of a job says its progress. It has a directory of its own: what writes to the path after
+// the end of the pipe makes no file.
 func ProgressPath(runDir string, id int64) string {
-	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".progress")
+	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".progress", "pipe")
+}
+
+// RemoveProgress removes the pipe at a ProgressPath with its directory. The directory gets another name first, because a writer could make a
+// file in it in the meantime.
+func RemoveProgress(path string) error {
+	dir := filepath.Dir(path)
+	gone := dir + "~"
+	if err := os.RemoveAll(gone); err != nil { // of a process that was killed here
+		return err
+	}
+	if err := os.Rename(dir, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(gone)
 }
 
 func messageDir(runDir string) string {

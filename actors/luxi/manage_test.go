@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/config/clusterconfig"
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -100,8 +101,10 @@ func TestStatus(t *testing.T) {
 		c.trouble = "no such program"
 		c.Call("LockstepStatus", `[]`)
 		m := asked[*messages.GetQueueStatus](c.client, c.queue)
+		active := rowOf(someJob(5, job.Running)).Info
+		active.Progress = &messages.CommandProgress{Percent: 40, Text: "copying"}
 		c.Tell(&messages.GetQueueStatusResult{Request: m.Request, Serial: 12, Drained: true,
-			Jobs: map[int32]int64{int32(job.Running): 1}, Active: []*messages.JobInfo{rowOf(someJob(5, job.Running)).Info}})
+			Jobs: map[int32]int64{int32(job.Running): 1}, Active: []*messages.JobInfo{active}})
 		asks := asked[*clusterconfig.CheckForeign](c.client, c.cluster)
 		c.Tell(&clusterconfig.CheckForeignResult{Request: asks.Request, Foreign: messages.ConfigurationFailure("adopt or discard")})
 		slots := asked[*messages.GetRunSlots](c.client, c.scheduler)
@@ -111,7 +114,7 @@ func TestStatus(t *testing.T) {
 			LastID  int64 `json:"last_id"`
 			Drained bool
 			Jobs    map[string]int64
-			Running []struct{ ID int64 }
+			Running []answer.RunningJob
 			Slots   int `json:"run_slots_taken"`
 			Nodes   any
 		}
@@ -122,6 +125,7 @@ func TestStatus(t *testing.T) {
 		require.True(t, got.Drained)
 		require.Equal(t, map[string]int64{"running": 1}, got.Jobs)
 		require.Equal(t, int64(5), got.Running[0].ID)
+		require.Equal(t, "copying", got.Running[0].Progress.Text)
 		require.Equal(t, 3, got.Slots)
 		require.Nil(t, got.Nodes, "the daemon belongs to no cluster")
 		require.Contains(t, text, "no such program")

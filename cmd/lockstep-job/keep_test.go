@@ -42,7 +42,7 @@ type keeping struct {
 }
 
 func newKeeping(t *testing.T, limit int64) *keeping {
-	b := &keeping{T: t, dataDir: t.TempDir(), progressPath: filepath.Join(t.TempDir(), "7.progress"),
+	b := &keeping{T: t, dataDir: t.TempDir(), progressPath: filepath.Join(t.TempDir(), "7.progress", "pipe"),
 		progressed: func(progress.Line) {}}
 	b.begin(limit)
 	return b

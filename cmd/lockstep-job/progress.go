@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/progress"
+	"lockstep/persistence"
 )
 
 // progressPipe is the pipe in which a command says its progress. It is a FIFO in the run directory, whose path is in the environment of
@@ -26,15 +28,19 @@ type progressPipe struct {
 // openProgressPipe makes the pipe, in place of one that a killed process has left. said gets each line that is the latest in what was read
 // at once. It must not block.
 func openProgressPipe(path string, said func(progress.Line)) (*progressPipe, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := persistence.RemoveProgress(path); err != nil {
 		return nil, err
 	}
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	var file *os.File
+	err := unix.Mkfifo(path, 0o600)
+	if err == nil {
+		file, err = os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	}
 	if err != nil {
-		return nil, errors.Join(err, os.Remove(path))
+		return nil, errors.Join(&fs.PathError{Op: "mkfifo", Path: path, Err: err}, persistence.RemoveProgress(path))
 	}
 	p := &progressPipe{path: path, file: file, read: make(chan struct{})}
 	go func() {
@@ -56,7 +62,7 @@ func openProgressPipe(path string, said func(progress.Line)) (*progressPipe, err
 
 // close removes the pipe. After its return the pipe calls said no more.
 func (p *progressPipe) close() {
-	_ = os.Remove(p.path)
+	_ = persistence.RemoveProgress(p.path)
 	_ = p.file.Close()
 	<-p.read
 }

@@ -70,6 +70,35 @@ func TestProgressOnATerminal(t *testing.T) {
 	require.Empty(t, string(followed.err))
 }
 
+// watch of several jobs has a line below the output for each job whose command says its progress.
+func TestTheProgressOfSeveralJobsOnATerminal(t *testing.T) {
+	socket := realDaemon(t)
+	var gates []string
+	for _, text := range []string{"copying", "checking"} {
+		gate := filepath.Join(t.TempDir(), text)
+		require.NoError(t, syscall.Mkfifo(gate, 0o600))
+		gates = append(gates, gate)
+		runProgram(t, socket, "run", "-d", "--", "sh", "-c", `echo "40 `+text+`" >$LOCKSTEP_PROGRESS; cat `+gate+`; echo end`)
+	}
+	cmd := exec.Command(program(t, "lockstep"), "watch", "1", "2")
+	cmd.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+socket)
+	master := startOnTerminal(t, cmd)
+	written := ""
+	for more := make([]byte, 1000); !strings.Contains(written, "copying") || !strings.Contains(written, "checking"); {
+		n, err := master.Read(more)
+		require.NoError(t, err, "%q", written)
+		written += string(more[:n])
+	}
+	require.Regexp(t, `job 1: 40% \|\|··· .*copying\r*\njob 2: 40% \|\|··· .*checking`, written)
+	for _, gate := range gates {
+		require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	}
+	rest, _ := io.ReadAll(master)
+	require.NoError(t, cmd.Wait())
+	require.Regexp(t, `\r\x1b\[K[12]\| end\r\n`, string(rest))
+	require.Regexp(t, `job 2: \S*success`, string(rest))
+}
+
 // A terminal that does not answer questions, about its colours for example, would delay each command.
 func TestCommandsAskTheTerminalNothing(t *testing.T) {
 	cmd := exec.Command(program(t, "lockstep"), "version")

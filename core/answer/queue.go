@@ -78,6 +78,8 @@ type RunningJob struct {
 	Started  Time     `json:"start_ts"` // null while its process is being started
 	Status   string   `json:"status"`
 	Summary  []string `json:"summary"`
+	// Progress is that of the command of the running opcode; nil: it has said nothing.
+	Progress *Progress `json:"progress,omitempty"`
 }
 
 // FilterPreview answers LockstepTestFilter: what the rule would decide about now.

@@ -113,8 +113,9 @@ func TestProgressOnThePages(t *testing.T) {
 		Progress: answer.NewProgress(42.5, "copying <disk> 2", now.Add(-time.Hour).UnixMicro(), now.UnixMicro())}
 	queue := hostileQueue()
 	queue["LockstepPageJobs"], queue["LockstepListJobs"] = answer.JobPage{Jobs: []answer.ListedJob{job}}, answer.JobList{Jobs: []answer.ListedJob{job}}
+	queue["LockstepStatus"] = answer.QueueStatus{Running: []answer.RunningJob{{ID: 7, Status: "running", Started: now, Progress: job.Progress}}}
 	a := newAudited(t)
-	for _, path := range []string{"/ui/jobs", "/ui/jobs/7"} {
+	for _, path := range []string{"/ui/", "/ui/jobs", "/ui/jobs/7"} {
 		page := a.view(queue, path)
 		require.Contains(t, page, `<progress max="100" value="42.5" aria-label="Progress"></progress> <span class="num">42.5%</span>`, path)
 		require.Contains(t, page, fmt.Sprintf(`data-until="%d">1 h 21 min left</span>`, job.Progress.End.UnixMilli()), path)

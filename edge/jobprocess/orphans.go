@@ -26,7 +26,7 @@ type session struct {
 // cleanUp kills the orphans of a job whose process has ended. neverBegan: it is proven that the process did not begin the job. Then the
 // proof stays: a daemon that dies before the job's file is queued again leaves it to the next one. The janitor removes lock files.
 //
-// The pipe for progress is removed last, because an orphan could write to a plain file in its place.
+// The pipe for progress is removed last, because an orphan may write to it.
 func (p *Processes) cleanUp(job jobs.Job, livelock string, s session) (neverBegan bool) {
 	defer p.removeProgressPipe(job.ID)
 	if livelock == "" {

@@ -59,7 +59,7 @@ func queueStatus(
 	running := make([]answer.RunningJob, len(s.Active))
 	for i, info := range s.Active {
 		running[i] = answer.RunningJob{ID: info.Id, Name: info.Name, Status: query.ClientStatus(info).String(), Summary: info.Summary,
-			Priority: int(info.Priority), Started: answer.TimeOf(info.StartUs)}
+			Priority: int(info.Priority), Started: answer.TimeOf(info.StartUs), Progress: query.ProgressOf(info)}
 	}
 	settings, _ := config.DecodeSettings(s.Settings) // the queue has decoded them
 	return answer.QueueStatus{

@@ -41,9 +41,9 @@ type Live struct {
 	Follows bool
 	Open    func() *Stream // nil: there is no stream to read
 	// Ask begins to ask for the progress of the command, when the job runs; nil: it is not shown.
-	Ask func() <-chan *answer.Progress
-	// ShowProgress shows what Progress brings; nil: the command has said nothing.
-	ShowProgress func(*answer.Progress)
+	Ask func() <-chan []answer.ListedJob
+	// ShowProgress shows what Progress brings: the job, with the progress of its command.
+	ShowProgress func([]answer.ListedJob)
 	After        func(time.Duration) <-chan time.Time
 
 	stream   *Stream // nil: it is not open, or has ended
@@ -57,7 +57,7 @@ type Live struct {
 	lacks    bool    // the log has lost output
 	cut      bool    // the process of the job has died
 	timer    <-chan time.Time
-	progress <-chan *answer.Progress // nil: it is not asked for
+	progress <-chan []answer.ListedJob // nil: it is not asked for
 }
 
 // Changes are the updates while one may be shown; then nil.
@@ -77,7 +77,7 @@ func (l *Live) Pieces() <-chan Piece {
 }
 
 // Progress brings what ShowProgress takes.
-func (l *Live) Progress() <-chan *answer.Progress { return l.progress }
+func (l *Live) Progress() <-chan []answer.ListedJob { return l.progress }
 
 // Timer says that TimeIsUp is due.
 func (l *Live) Timer() <-chan time.Time { return l.timer }
@@ -228,9 +228,9 @@ func (l *Live) Follow(ctx context.Context, f *Follower, showing sync.Locker) (st
 		case p := <-l.Pieces():
 			showing.Lock()
 			done = l.Piece(p)
-		case p := <-l.Progress():
+		case jobs := <-l.Progress():
 			showing.Lock()
-			l.ShowProgress(p)
+			l.ShowProgress(jobs)
 		case <-l.Timer():
 			showing.Lock()
 			done = l.TimeIsUp()

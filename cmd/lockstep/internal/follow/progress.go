@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -16,27 +17,42 @@ import (
 // progressPause is the pause between two questions about the progress of a command.
 const progressPause = time.Second
 
-// ProgressLine is a line on a terminal, below the output of a job, that says what the command says about its progress. It is cleared
-// before other text.
+// progressLines is the number of jobs whose progress is shown at once.
+const progressLines = 5
+
+// ProgressLine is a line on a terminal for each job whose command says something about its progress, below the output of the jobs. The lines
+// are cleared before other text.
 type ProgressLine struct {
 	term.StatusLine
-	ID    int64
 	Width int              // of the terminal, in columns; 0: not known
-	Now   func() time.Time // for the estimate of the end
+	Now   func() time.Time // for the estimates of the ends
 	said  bool             // the line has progress
 }
 
-// Show shows the progress; nil: the command has said nothing, and the line is idle again if it had progress. An open line of output stays.
-func (l *ProgressLine) Show(p *answer.Progress, o *JobOutput, idle string) {
+// Show shows the progress of jobs. If no command has said anything, the line is idle again if it had progress. An open line of output stays.
+func (l *ProgressLine) Show(jobs []answer.ListedJob, o *JobOutput, idle string) {
+	var lines []string
+	for _, job := range jobs {
+		if job.Progress != nil {
+			lines = append(lines, l.fitting(fmt.Sprintf("job %d: %s", job.ID, cli.ProgressText(job.Progress, l.Now()))))
+		}
+	}
+	if more := len(lines) - progressLines; more > 0 {
+		lines = append(lines[:progressLines], l.fitting(fmt.Sprintf("and %d more jobs with progress", more)))
+	}
 	switch {
 	case o.open != "":
-	case p != nil:
+	case len(lines) > 0:
 		l.said = true
-		l.Set(text.Snip(fmt.Sprintf("job %d: %s", l.ID, cli.ProgressText(p, l.Now())), max(l.width()-1, 1), "…"))
+		l.Set(strings.Join(lines, "\r\n"))
 	case l.said:
 		l.said = false
 		l.Set(idle)
 	}
+}
+
+func (l *ProgressLine) fitting(line string) string {
+	return text.Snip(line, max(l.width()-1, 1), "…")
 }
 
 func (l *ProgressLine) width() int {
@@ -46,10 +62,10 @@ func (l *ProgressLine) width() int {
 	return 80
 }
 
-// AskProgress asks once in progressPause what the command of a job says about its progress, until ctx ends. A daemon that does not answer
+// AskProgress asks once in progressPause what the commands of jobs say about their progress, until ctx ends. A daemon that does not answer
 // is no news: the follower reports it.
-func AskProgress(ctx context.Context, session *client.Session, id int64) <-chan *answer.Progress {
-	said := make(chan *answer.Progress)
+func AskProgress(ctx context.Context, session *client.Session, ids []int64) <-chan []answer.ListedJob {
+	said := make(chan []answer.ListedJob)
 	go func() {
 		daemon := session.Other() // the session waits for a change of the job
 		defer daemon.Close()
@@ -60,12 +76,11 @@ func AskProgress(ctx context.Context, session *client.Session, id int64) <-chan 
 				return
 			}
 			var list answer.JobList
-			err := daemon.Query(ctx, "LockstepListJobs", []any{answer.JobSelection{IDs: []int64{id}}}, &list)
-			if err != nil || len(list.Jobs) != 1 {
+			if daemon.Query(ctx, "LockstepListJobs", []any{answer.JobSelection{IDs: ids}}, &list) != nil {
 				continue
 			}
 			select {
-			case said <- list.Jobs[0].Progress:
+			case said <- list.Jobs:
 			case <-ctx.Done():
 				return
 			}

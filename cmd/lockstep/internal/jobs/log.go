@@ -133,7 +133,7 @@ func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daem
 		views[id].Lines.Prefixed = true
 	}
 	var worst error
-	err := followSeveral(ctx, daemon, views, false, func(v *logView, f *follow.Follower, _ string) error {
+	err := followSeveral(ctx, daemon, views, false, nil, nil, func(v *logView, f *follow.Follower, _ string) error {
 		err := v.finish(ctx, f.Session)
 		var incomplete *cli.ExitError
 		if err != nil && !errors.As(err, &incomplete) {

@@ -14,6 +14,7 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/selection"
+	"lockstep/core/answer"
 )
 
 // registerShown adds the flags of a selection to a command that shows jobs, and its check that jobs are given.
@@ -64,10 +65,12 @@ func liveOf(ctx context.Context, daemon *client.Session, id int64, view follow.L
 		Open: func() *follow.Stream { return follow.OpenStream(ctx, daemon, id, follows) }}
 }
 
-// followSeveral follows jobs to their ends, at the same time, each with its view; they are called one at a time. done is called once for
-// each job, with the follower of the job after its end; the first error ends all.
+// followSeveral follows jobs to their ends, at the same time, each with its view; they are called one at a time. show takes what said brings
+// of the progress of their commands; said may be nil. done is called once for each job, with the follower of the job after its end; the first
+// error ends all.
 func followSeveral[V follow.LiveView](
-	ctx context.Context, daemon *client.Session, views map[int64]V, follows bool, done func(V, *follow.Follower, string) error,
+	ctx context.Context, daemon *client.Session, views map[int64]V, follows bool,
+	said <-chan []answer.ListedJob, show func([]answer.ListedJob), done func(V, *follow.Follower, string) error,
 ) error {
 	if len(views) > WatchedMax {
 		return cli.Usagef("at most %d jobs can be followed at once, not %d", WatchedMax, len(views))
@@ -92,10 +95,18 @@ func followSeveral[V follow.LiveView](
 		})
 	}
 	var failed error
-	for range views {
-		if err := <-results; err != nil && failed == nil {
-			failed = err
-			cancel()
+	for left := len(views); left > 0; {
+		select {
+		case jobs := <-said:
+			showing.Lock()
+			show(jobs)
+			showing.Unlock()
+		case err := <-results:
+			left--
+			if err != nil && failed == nil {
+				failed = err
+				cancel()
+			}
 		}
 	}
 	following.Wait()

@@ -28,7 +28,7 @@ it ends. Ctrl-C stops watching; the job continues.
 
 ` + selection.ArgsHelp + ` Jobs can be selected with flags. ` + selection.Help + `
 Several jobs are followed at the same time; each line of a log begins with the id of
-its job. On a terminal a line below the log of one job has the progress of its command.
+its job. On a terminal lines below the log have the progress of the jobs' commands.
 
 Watching continues over a restart of the daemon.
 
@@ -92,11 +92,11 @@ func Watch(ctx context.Context, globals *cli.Globals, daemon *client.Session, id
 		w := newWatched(ctx, globals, daemon, globals.Streams, ids[0])
 		f := &follow.Follower{Session: daemon, ID: ids[0]}
 		live := liveOf(ctx, daemon, ids[0], w, how.Follows)
-		if w.line.On = globals.Streams.OutTerminal && globals.Streams.ErrTerminal && !globals.JSON; w.line.On {
+		if w.line.On {
 			asking, stop := context.WithCancel(ctx)
 			defer stop()
-			live.Ask = func() <-chan *answer.Progress { return follow.AskProgress(asking, daemon, ids[0]) }
-			live.ShowProgress = func(p *answer.Progress) { w.line.Show(p, &w.Lines, "") }
+			live.Ask = func() <-chan []answer.ListedJob { return follow.AskProgress(asking, daemon, ids) }
+			live.ShowProgress = func(jobs []answer.ListedJob) { w.line.Show(jobs, &w.Lines, "") }
 		}
 		status, err := live.Follow(ctx, f, &sync.Mutex{})
 		w.line.Clear()
@@ -105,13 +105,27 @@ func Watch(ctx context.Context, globals *cli.Globals, daemon *client.Session, id
 		}
 		return w.end(ctx, how, f, status)
 	}
+	return watchSeveral(ctx, globals, daemon, ids, how)
+}
+
+func watchSeveral(ctx context.Context, globals *cli.Globals, daemon *client.Session, ids []int64, how Watching) error {
 	all := map[int64]*watched{}
+	line := newProgressLine(globals)
 	for _, id := range ids {
 		all[id] = newWatched(ctx, globals, daemon, prefixed(globals.Streams, id), id)
 		all[id].Lines.Prefixed = true
+		all[id].line = line
 	}
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	var said <-chan []answer.ListedJob
+	if line.On {
+		said = follow.AskProgress(asking, daemon, ids)
+	}
+	show := func(jobs []answer.ListedJob) { line.Show(jobs, &follow.JobOutput{}, "") }
 	code := 0
-	err := followSeveral(ctx, daemon, all, how.Follows, func(w *watched, f *follow.Follower, status string) error {
+	err := followSeveral(ctx, daemon, all, how.Follows, said, show, func(w *watched, f *follow.Follower, status string) error {
+		line.Clear()
 		err := w.end(ctx, how, f, status)
 		if err == nil {
 			return nil
@@ -126,6 +140,7 @@ func Watch(ctx context.Context, globals *cli.Globals, daemon *client.Session, id
 		code = max(code, exit.Code)
 		return nil
 	})
+	line.Clear()
 	if err != nil || code == 0 {
 		return err
 	}
@@ -138,13 +153,18 @@ type watched struct {
 	palette term.Palette
 	status  io.Writer // changes of the status, as text
 	last    follow.Change
-	line    follow.ProgressLine
+	line    *follow.ProgressLine // shared by several jobs
+}
+
+func newProgressLine(globals *cli.Globals) *follow.ProgressLine {
+	streams := globals.Streams
+	return &follow.ProgressLine{StatusLine: term.StatusLine{Out: streams.Err, On: streams.OutTerminal && streams.ErrTerminal && !globals.JSON},
+		Width: streams.Width, Now: streams.Now}
 }
 
 func newWatched(ctx context.Context, globals *cli.Globals, daemon *client.Session, streams cli.Streams, id int64) *watched {
 	w := &watched{Views: follow.ViewsOf(ctx, globals, daemon, streams, id), palette: globals.Palette(), status: globals.Streams.Out,
-		line: follow.ProgressLine{StatusLine: term.StatusLine{Out: globals.Streams.Err}, ID: id, Width: globals.Streams.Width,
-			Now: globals.Streams.Now}}
+		line: newProgressLine(globals)}
 	w.Lines.Others, w.Lines.Mixed = true, true
 	return w
 }

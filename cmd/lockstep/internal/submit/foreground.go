@@ -120,7 +120,7 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 	defer cancel()
 	r.makeInterruptible(ctx)
 	r.line = follow.ProgressLine{StatusLine: term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.globals.JSON},
-		ID: r.id, Width: r.streams.Width, Now: r.streams.Now}
+		Width: r.streams.Width, Now: r.streams.Now}
 	defer r.line.Clear()
 	r.Views = follow.ViewsOf(ctx, r.globals, r.daemon, r.streams, r.id)
 	r.Events.Out = r.streams.Out
@@ -199,8 +199,8 @@ func (r *foregroundRun) live(ctx context.Context) *follow.Live {
 		live.Start()
 	}
 	if r.line.On {
-		live.Ask = func() <-chan *answer.Progress { return follow.AskProgress(ctx, r.daemon, r.id) }
-		live.ShowProgress = func(p *answer.Progress) { r.line.Show(p, &r.Lines, follow.ProgressText(r.id, r.last)) }
+		live.Ask = func() <-chan []answer.ListedJob { return follow.AskProgress(ctx, r.daemon, []int64{r.id}) }
+		live.ShowProgress = func(jobs []answer.ListedJob) { r.line.Show(jobs, &r.Lines, follow.ProgressText(r.id, r.last)) }
 	}
 	return live
 }
