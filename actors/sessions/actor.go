@@ -34,9 +34,9 @@ type Operation interface{ isOperation() }
 
 // The operations.
 type (
-	// MakeLink makes a one-time login link for a user.
-	MakeLink struct{ User string }
-	// Redeem consumes the login link whose token has the hash Link, and opens a session with the hash Session for the link's user.
+	// MakeLink makes a one-time login link that opens a session, whose hash is not known yet.
+	MakeLink struct{ Opens session.Session }
+	// Redeem consumes the login link whose token has the hash Link, and opens its session with the hash Session.
 	Redeem struct{ Link, Session string }
 	// Open makes a session of the console valid, for a user who has logged in.
 	Open struct{ Session session.Session }
@@ -143,15 +143,16 @@ func (s *sessions) take(ctx actor.Context, q question) {
 	switch op := q.Message.Operation.(type) {
 	case MakeLink:
 		token := s.config.Random(tokenOctets)
-		s.links.Add(token, op.User, now)
+		s.links.Add(token, op.Opens, now)
 		s.answer(ctx, q, CallResult{Valid: true, Token: base64.RawURLEncoding.EncodeToString(token)})
 	case Redeem:
-		user, ok := s.links.Take(op.Link, now)
+		opened, ok := s.links.Take(op.Link, now)
 		if !ok {
 			s.answer(ctx, q, CallResult{})
 			return
 		}
-		s.open(ctx, q, session.Session{Hash: op.Session, User: user}, now)
+		opened.Hash = op.Session
+		s.open(ctx, q, opened, now)
 	case Open:
 		s.open(ctx, q, op.Session, now)
 	case Check:

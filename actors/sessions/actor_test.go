@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/actors/sessions"
 	"lockstep/actors/store"
+	"lockstep/core/access"
 	"lockstep/core/paths"
 	"lockstep/core/session"
 )
@@ -75,9 +76,11 @@ func TestSessionsAreOnTheDisk(t *testing.T) {
 	})
 }
 
+// A link opens one session, with the account and the groups of the client who has asked for it.
 func TestALinkOpensOneSession(t *testing.T) {
+	alice := access.Identity{UID: 1000, Name: "alice", GIDs: []int{1000, 27}, Groups: []string{"alice", "ops"}, Login: 1000}
 	onBench(t, nil, func(b *bench) {
-		link := b.ask(sessions.MakeLink{User: "uid=1000(alice)"})
+		link := b.ask(sessions.MakeLink{Opens: session.ByLink("uid=1000(alice)", alice)})
 		token, err := base64.RawURLEncoding.DecodeString(link.Token)
 		require.NoError(b, err)
 		require.Len(b, token, 32)
@@ -86,10 +89,13 @@ func TestALinkOpensOneSession(t *testing.T) {
 		require.True(b, opened.Valid)
 		require.Equal(b, "uid=1000(alice)", opened.Session.User)
 		require.Empty(b, opened.Session.Name)
+		require.Equal(b, &alice, opened.Session.Account)
 		require.False(b, b.ask(redeem).Valid, "a second time")
-		require.True(b, b.ask(sessions.Check{Hash: mine.Hash}).Valid)
+		checked := b.ask(sessions.Check{Hash: mine.Hash})
+		require.True(b, checked.Valid)
+		require.Equal(b, &alice, checked.Session.Account)
 		require.NotContains(b, b.disk.Content(paths.SessionsPath), link.Token)
-		late := b.ask(sessions.MakeLink{User: "uid=0(root)"})
+		late := b.ask(sessions.MakeLink{Opens: session.ByLink("uid=0(root)", access.Identity{})})
 		token, err = base64.RawURLEncoding.DecodeString(late.Token)
 		require.NoError(b, err)
 		b.Advance(session.LinkLife)

@@ -3,6 +3,7 @@ package answer
 import (
 	"encoding/json"
 
+	"lockstep/core/access"
 	"lockstep/core/config/history"
 )
 
@@ -47,6 +48,8 @@ type Session struct {
 	User  string `json:"user"`  // as in reason trails
 	Name  string `json:"name"`  // in the users file; empty: the session was opened by a link
 	Proof string `json:"proof"` // as it was given when the session was opened
+	// Account is the account that has asked for the link; nil: there was no link.
+	Account *access.Identity `json:"account,omitempty"`
 }
 
 // KeyRotated is the answer to LockstepRotateConfdKey: whether there was a key before, and how long it stays valid.

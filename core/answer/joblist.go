@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"lockstep/core/access"
 	"lockstep/core/progress"
 )
 
@@ -95,19 +96,21 @@ type NextJob struct {
 
 // ListedJob is one job of a list.
 type ListedJob struct {
-	ID       int64    `json:"id"`
-	Name     string   `json:"name"` // empty: none
-	Status   string   `json:"status"`
-	Result   string   `json:"result"`    // end of the job in words; empty: it has succeeded or not ended, or nothing is known
-	User     string   `json:"user"`      // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
-	UserName string   `json:"user_name"` // of the submitter, as "alice" or "deploy"; the number of one without a name
-	Parent   int64    `json:"parent"`    // the job whose process has submitted the job; 0: none, or it is not known
-	Priority int      `json:"priority"`
-	Summary  []string `json:"summary"`
-	Received Time     `json:"received_ts"`
-	Started  Time     `json:"start_ts"`
-	Ended    Time     `json:"end_ts"`
-	Archived bool     `json:"archived"`
+	ID       int64  `json:"id"`
+	Name     string `json:"name"` // empty: none
+	Status   string `json:"status"`
+	Result   string `json:"result"`    // end of the job in words; empty: it has succeeded or not ended, or nothing is known
+	User     string `json:"user"`      // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
+	UserName string `json:"user_name"` // of the submitter, as "alice" or "deploy"; the number of one without a name
+	// Submitter is the user to whom the job belongs; nil: the daemon's user.
+	Submitter *access.Submitter `json:"submitter,omitempty"`
+	Parent    int64             `json:"parent"` // the job whose process has submitted the job; 0: none, or it is not known
+	Priority  int               `json:"priority"`
+	Summary   []string          `json:"summary"`
+	Received  Time              `json:"received_ts"`
+	Started   Time              `json:"start_ts"`
+	Ended     Time              `json:"end_ts"`
+	Archived  bool              `json:"archived"`
 	// Progress is that of the command of the running opcode; nil: it has said nothing.
 	Progress *Progress `json:"progress,omitempty"`
 }

@@ -211,6 +211,9 @@ func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
 	dst = appendText(append(dst, `,"result":`...), info.Result)
 	dst = appendText(append(dst, `,"user":`...), info.User)
 	dst = appendText(append(dst, `,"user_name":`...), record.User(info.User))
+	if len(info.Submitter) > 0 { // the record has it as JSON
+		dst = append(append(dst, `,"submitter":`...), info.Submitter...)
+	}
 	dst = strconv.AppendInt(append(dst, `,"parent":`...), info.Parent, 10)
 	dst = strconv.AppendInt(append(dst, `,"priority":`...), int64(info.Priority), 10)
 	dst = appendList(append(dst, `,"summary":`...), info.Summary, appendText)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
@@ -113,6 +114,7 @@ func TestListedJobs(t *testing.T) {
 		{Id: 7, Name: "nightly", Status: int32(job.Error), Result: "exit 3 ä\"", User: "uid=0(root)", Priority: -5, Summary: []string{"A", "B(<c>)"},
 			ReceivedUs: 1_000_002, StartUs: 2_000_000, EndUs: 3_000_001},
 		{Id: 8, Summary: []string{}, Progress: &messages.CommandProgress{Percent: 40, Text: "copying ä\"", SinceUs: 100e6, UpdatedUs: 140e6}},
+		{Id: 10, Summary: []string{}, Submitter: access.Submitter{UID: 1000, Name: "alice"}.Encode()},
 		{Id: 9, Summary: []string{}, Progress: &messages.CommandProgress{Percent: -1, Text: "copying", SinceUs: 100e6, UpdatedUs: 140e6}},
 	} {
 		encoded := AppendListed(nil, info, info.Id == 7)
@@ -136,7 +138,10 @@ func TestListedJobs(t *testing.T) {
 		case 9:
 			require.Nil(t, listed.Progress.Percent)
 			require.Equal(t, "copying", listed.Progress.Words(time.UnixMicro(170e6), time.Duration.String))
+		case 10:
+			require.Equal(t, &access.Submitter{UID: 1000, Name: "alice"}, listed.Submitter)
 		default:
+			require.Nil(t, listed.Submitter)
 			require.Nil(t, listed.Progress)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"lockstep/core/access"
 )
 
 // Rules of sessions and links.
@@ -32,6 +34,8 @@ const (
 	linksMax = 100
 	// textMax bounds the texts of a session, in bytes.
 	textMax = 300
+	// groupsMax bounds the groups of an account.
+	groupsMax = 1024
 )
 
 // HashOf is the form in which the id of a session or the token of a link is kept.
@@ -51,8 +55,11 @@ type Session struct {
 	Hash string `json:"hash"` // HashOf its id
 	// User is who has logged in, as in reason trails: "user=deploy", or "uid=1000(alice)" by a link.
 	User string `json:"user"`
-	// Name is the name in the users file. Empty: the session was opened by a link, and permits what the client socket does.
+	// Name is the name in the users file. Empty: the session was opened by a link.
 	Name string `json:"name,omitempty"`
+	// Account is the account that has asked for the link, with its groups then; nil: the session was opened by a password, or by a version
+	// that did not note it. The session permits what the client socket permits to the account.
+	Account *access.Identity `json:"account,omitempty"`
 	// Proof binds the session to the password at the time of the login. Its form is the caller's.
 	Proof  string `json:"proof,omitempty"`
 	Opened int64  `json:"opened"` // seconds since 1970
@@ -70,6 +77,14 @@ func (s Session) Validate() error {
 		return fmt.Errorf("user, name and proof of a session have at most %d bytes, and the user is not empty", textMax)
 	}
 	return nil
+}
+
+// ByLink is a session that a link opens for the client of the socket who has asked for the link. Groups beyond groupsMax are left out, with
+// the roles that they would give.
+func ByLink(user string, client access.Identity) Session {
+	account := access.Identity{UID: client.UID, Name: client.Name, Login: client.Login, GIDs: client.GIDs[:min(len(client.GIDs), groupsMax)],
+		Groups: client.Groups[:min(len(client.Groups), groupsMax)]}
+	return Session{User: user, Account: &account}
 }
 
 // Table is the table of sessions. Each change returns a new table, so that a failed write leaves the former one in force.
@@ -195,12 +210,13 @@ type Links struct {
 }
 
 type link struct {
-	user  string
+	opens Session // without a hash
 	until time.Time
 }
 
-// Add makes a link for a user, and drops the links that have expired. If there are too many, the link that ends first gives way to it.
-func (l *Links) Add(token []byte, user string, now time.Time) {
+// Add makes a link that opens a session, and drops the links that have expired. If there are too many, the link that ends first gives way
+// to it.
+func (l *Links) Add(token []byte, opens Session, now time.Time) {
 	l.sweep(now)
 	if l.links == nil {
 		l.links = map[string]link{}
@@ -214,15 +230,16 @@ func (l *Links) Add(token []byte, user string, now time.Time) {
 		}
 		delete(l.links, first)
 	}
-	l.links[HashOf(token)] = link{user, now.Add(LinkLife)}
+	l.links[HashOf(token)] = link{opens, now.Add(LinkLife)}
 }
 
-// Take returns the user of a valid link and consumes the link. ok is false for a link that does not exist, is used or has expired.
-func (l *Links) Take(hash string, now time.Time) (user string, ok bool) {
+// Take returns the session that a valid link opens, without its hash, and consumes the link. ok is false for a link that does not exist, is
+// used or has expired.
+func (l *Links) Take(hash string, now time.Time) (opens Session, ok bool) {
 	l.sweep(now)
 	k, ok := l.links[hash]
 	delete(l.links, hash)
-	return k.user, ok
+	return k.opens, ok
 }
 
 func (l *Links) sweep(now time.Time) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/access"
 	"lockstep/core/session"
 )
 
@@ -94,20 +95,20 @@ func TestAUserEndsHisOwnSessions(t *testing.T) {
 
 func TestALinkIsValidOnceForAMinute(t *testing.T) {
 	var links session.Links
-	links.Add([]byte("token"), "uid=0(root)", start)
+	links.Add([]byte("token"), session.ByLink("uid=0(root)", access.Identity{UID: 0, Name: "root"}), start)
 	hash := session.HashOf([]byte("token"))
 	_, ok := links.Take(session.HashOf([]byte("other")), start)
 	require.False(t, ok)
-	user, ok := links.Take(hash, start.Add(59*time.Second))
+	opened, ok := links.Take(hash, start.Add(59*time.Second))
 	require.True(t, ok)
-	require.Equal(t, "uid=0(root)", user)
+	require.Equal(t, session.Session{User: "uid=0(root)", Account: &access.Identity{Name: "root", Login: 0}}, opened)
 	_, ok = links.Take(hash, start)
 	require.False(t, ok)
-	links.Add([]byte("token"), "uid=0(root)", start)
+	links.Add([]byte("token"), session.ByLink("uid=0(root)", access.Identity{UID: 0, Name: "root"}), start)
 	_, ok = links.Take(hash, start.Add(session.LinkLife))
 	require.False(t, ok)
 	for n := range 150 {
-		links.Add(fmt.Append(nil, n), "x", start.Add(time.Duration(n)*time.Millisecond))
+		links.Add(fmt.Append(nil, n), session.Session{}, start.Add(time.Duration(n)*time.Millisecond))
 	}
 	_, ok = links.Take(session.HashOf([]byte("49")), start)
 	require.False(t, ok)

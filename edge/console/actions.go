@@ -2,12 +2,14 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/edge/rapi"
 )
@@ -35,6 +37,7 @@ type confirmView struct {
 	More     bool // more jobs match than one action takes
 	Priority string
 	Back     string
+	Refused  string // why the user may not do it; empty: he may
 }
 
 var bulkVerbs = map[string]string{
@@ -70,6 +73,14 @@ func (x *Console) confirmJobs(q *request) error {
 		return badRequest("No job is selected.")
 	}
 	v.Count = len(v.IDs)
+	v.Refused = q.refusal("POST /ui/jobs/apply")
+	if v.Refused == "" {
+		if err := x.refuseOrders(q, v.Action, v.IDs); errors.As(err, new(*access.Refusal)) {
+			v.Refused = capital(err.Error()) + "."
+		} else if err != nil {
+			return err
+		}
+	}
 	if q.PostForm.Get("page") != "" { // of the one job
 		v.Back = fmt.Sprintf("/ui/jobs/%d", v.IDs[0])
 	}
@@ -120,7 +131,8 @@ func idsOf(texts []string) ([]int64, error) {
 	return ids, nil
 }
 
-// applyJobs does an action on several jobs, and tells how many permitted it. Jobs that refuse it do not keep it from the others.
+// applyJobs does an action on several jobs, and tells how many permitted it. Jobs that refuse it do not keep it from the others. A job of
+// another user does: then none is changed, unless the user is an operator.
 func (x *Console) applyJobs(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")
@@ -141,6 +153,9 @@ func (x *Console) applyJobs(q *request) error {
 			return err
 		}
 	}
+	if err := x.refuseOrders(q, action, ids); err != nil {
+		return err // none of them is changed
+	}
 	undone, err := x.actOnAll(q, action, ids)
 	if err != nil {
 		text := strings.TrimSuffix(pageErrorOf(err).text, ".")
@@ -156,8 +171,8 @@ func (x *Console) applyJobs(q *request) error {
 	return q.finish(undone == 0, withDone(back, fmt.Sprintf(noticeBulk, len(ids)-undone, len(ids))))
 }
 
-// actOnAll does an action on several jobs, and returns the number of those on which it was not done. An error of the queue ends it; the
-// action may have been done on the job whose answer is an error, which counts as undone.
+// actOnAll does an action on several jobs, and returns the number of those on which it was not done. An error of the queue ends it, and
+// so does a refusal because of the user's role; the action may have been done on the job whose answer is an error, which counts as undone.
 func (x *Console) actOnAll(q *request, action string, ids []int64) (int, error) {
 	var undone, fresh []int64
 	q.about["action"], q.about["job"] = action, idList(ids)
@@ -172,7 +187,7 @@ func (x *Console) actOnAll(q *request, action string, ids []int64) (int, error) 
 	for i, id := range ids {
 		done, next, err := x.act(q, action, id)
 		switch {
-		case err != nil && pageErrorOf(err).code >= http.StatusInternalServerError:
+		case err != nil && (pageErrorOf(err).code >= http.StatusInternalServerError || pageErrorOf(err).code == http.StatusForbidden):
 			undone = append(undone, ids[i:]...)
 			return len(undone), err
 		case err != nil || done == noticeNotDone:

@@ -85,7 +85,7 @@ func newAudited(t *testing.T) *audited {
 	require.NoError(t, os.WriteFile(users, []byte("operator secret write\n"), 0o600))
 	log, hook := logrustest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
-	x, err := New(Config{Log: log, Queue: rapi.NewForwardingPool(rapi.Gateway{}, admission.NewTable()), Logins: login.New(users, log), Port: 5080, AllowCommands: true, Table: admission.NewTable()})
+	x, err := New(Config{Log: log, Queue: rapi.NewForwardingPool(rapi.Gateway{}, admission.NewTable()), Logins: login.New(users, log), Port: 5080, Commands: login.Commands{OfAdmins: true}, Table: admission.NewTable()})
 	require.NoError(t, err)
 	queue := &queueOf{}
 	x.setQueue(queue)

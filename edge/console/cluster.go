@@ -237,7 +237,7 @@ func (x *Console) saveSettings(q *request) error {
 	}
 	q.about["settings"] = strings.Join(slices.Sorted(maps.Keys(changed)), ",")
 	if err := q.do(rapi.Short, nil, "LockstepSetSettings", changed); err != nil {
-		if isAway(err) {
+		if isAway(err) || pageErrorOf(err).code == http.StatusForbidden {
 			return err
 		}
 		return refuse(submissionError(err).Error())

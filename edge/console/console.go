@@ -27,6 +27,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/access"
 	"lockstep/core/budget"
 	"lockstep/edge/admission"
 	"lockstep/edge/login"
@@ -56,10 +57,10 @@ type Config struct {
 	Queue  *rapi.Pool
 	Output rapi.OpenOutput // nil: the log of a job is all of its output
 	Logins *login.Logins
-	// AllowCommands permits opcodes that run arbitrary commands to logins with a password.
-	AllowCommands bool
-	Version       string // of the daemon, for people
-	Port          int    // of the listener: the name of the cookie has it, because cookies do not tell ports apart
+	// Commands are those that logins with a password may submit.
+	Commands login.Commands
+	Version  string // of the daemon, for people
+	Port     int    // of the listener: the name of the cookie has it, because cookies do not tell ports apart
 	// Table is the budget that all listeners of the daemon share.
 	Table *admission.Table
 }
@@ -75,6 +76,7 @@ type Console struct {
 	reads     *reads
 	sessions  *sessionCache
 	hub       *hub
+	daemon    access.Submitter // to whom jobs without a submitter belong
 	streams   *admission.Slots
 	stopping  chan struct{}
 	stopOnce  sync.Once
@@ -90,7 +92,7 @@ type asset struct {
 
 // New returns a Console that serves pages at once. An error is about the pages that are built into the program.
 func New(c Config) (*Console, error) {
-	x := &Console{config: c, mux: http.NewServeMux(), assets: map[string]asset{}, names: map[string]string{},
+	x := &Console{config: c, daemon: daemonUser(), mux: http.NewServeMux(), assets: map[string]asset{}, names: map[string]string{},
 		streams: admission.NewSlots(streamsMax), stopping: make(chan struct{}),
 		failures:   ratelog.New(c.Log, logrus.WarnLevel, "console: request failed", "count"),
 		unrendered: ratelog.New(c.Log, logrus.ErrorLevel, "console: page cannot be rendered", "count")}
@@ -275,12 +277,26 @@ type request struct {
 	done    bool          // the change was made
 }
 
-// mayCommand reports whether the login permits opcodes that run arbitrary commands.
-func (q *request) mayCommand() bool { return q.user.Socket || q.console.config.AllowCommands }
+// noCommands says why the login does not permit opcodes that run arbitrary commands; "": it does. Those of a login by a link run as its
+// account.
+func (q *request) noCommands() string {
+	if q.user.isByLink() {
+		return ""
+	}
+	problem := q.console.config.Commands.Problem(q.user.login)
+	if problem == "" {
+		return ""
+	}
+	return problem + ". The link of “lockstep open” permits them."
+}
 
-// noCommands is why a login by a password does not permit commands.
-const noCommands = "A login with a password may not submit commands: lockstepd --rapi-allow-commands permits it, " +
-	"and so does the link of “lockstep open”."
+// refusal says why the role of the user does not permit the form or page with this method and path; "": it does.
+func (q *request) refusal(route string) string {
+	if err := access.ConsoleRoute(route).Refuse(q.user.From.String(), q.user.Role); err != nil {
+		return capital(err.Error()) + "."
+	}
+	return ""
+}
 
 // pageError is an error with a code and a sentence for people.
 type pageError struct {
@@ -299,6 +315,9 @@ func pageErrorOf(err error) *pageError {
 		return known
 	}
 	f := rapi.AsFailure(err)
+	if f.Code == http.StatusForbidden {
+		return &pageError{f.Code, capital(strings.TrimSuffix(f.Error(), ".")) + "."}
+	}
 	return &pageError{f.Code, f.Error()}
 }
 
@@ -316,7 +335,7 @@ func (x *Console) open(serve func(*request) error) http.HandlerFunc {
 	})
 }
 
-// page serves a page for users who have logged in. Others are sent to the login, and back after it.
+// page serves a page for users who have logged in and have the role for it. Those without a login are sent to it, and back after it.
 func (x *Console) page(serve func(*request) error) http.HandlerFunc {
 	return x.limited(x.download(serve))
 }
@@ -338,11 +357,8 @@ func (x *Console) download(serve func(*request) error) http.HandlerFunc {
 			return
 		}
 		q.user, q.id = who, id
-		if !who.Read {
-			q.fail(&pageError{
-				http.StatusForbidden,
-				"Your user has neither the option read nor the option write in the users file of the remote API.",
-			})
+		if refusal := q.refusal(r.Pattern); refusal != "" {
+			q.fail(&pageError{http.StatusForbidden, refusal})
 			return
 		}
 		if err := serve(q); err != nil {
@@ -395,7 +411,11 @@ type view struct {
 	Version string
 	Now     time.Time
 	Data    any
+	request *request
 }
+
+// Refused is request.refusal, for the buttons of a page.
+func (v view) Refused(route string) string { return v.request.refusal(route) }
 
 // show renders a page. For a request of the script it renders the main part only.
 func (q *request) show(name, title, section, live string, data any) error { //nolint:unparam // the error is for the callers' form
@@ -405,6 +425,7 @@ func (q *request) show(name, title, section, live string, data any) error { //no
 
 func (q *request) render(code int, name string, v view) {
 	v.User, v.Path, v.Version, v.Now = q.user, q.URL.RequestURI(), q.console.config.Version, time.Now()
+	v.request = q
 	if v.Notice == "" {
 		v.Notice = takeNotice(q)
 	}

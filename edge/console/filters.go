@@ -163,7 +163,7 @@ func (x *Console) saveFilter(q *request) error {
 			q.about["rule"] = replaced.UUID
 			return q.finish(true, "/ui/filters?done=rule")
 		}
-		if isAway(err) {
+		if isAway(err) || pageErrorOf(err).code == http.StatusForbidden {
 			return err
 		}
 		problem = ruleProblem(err)

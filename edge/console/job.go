@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,6 +76,23 @@ type jobView struct {
 	LogAfter int64
 	LogMore  bool
 	NoRerun  string // why the job cannot be run again from here; empty: it can
+	request  *request
+}
+
+// Hint says why buttons of the page are disabled; empty: it needs no words.
+func (v jobView) Hint() string {
+	if refused := v.Refused(actionAny); refused != "" || v.Live {
+		return refused
+	}
+	return v.NoRerun
+}
+
+// Refused says why the user may not do an action on the job; empty: he may.
+func (v jobView) Refused(action string) string {
+	if err := v.request.refuseOrder(action, v.Row); err != nil {
+		return capital(err.Error()) + "."
+	}
+	return ""
 }
 
 // opView is one opcode of a job.
@@ -110,7 +128,7 @@ func (x *Console) job(q *request) error {
 	if err != nil {
 		return err
 	}
-	v := jobView{ID: id, Status: j.status, Live: !rapi.IsFinal(j.status)}
+	v := jobView{ID: id, Status: j.status, Live: !rapi.IsFinal(j.status), request: q, Row: answer.ListedJob{ID: id}}
 	list, err := ask[answer.JobList](q, rapi.Page, "LockstepListJobs", answer.JobSelection{IDs: []int64{id}})
 	if err != nil {
 		return err
@@ -129,7 +147,7 @@ func (x *Console) job(q *request) error {
 	v.Ops = opViews(j, v.Row.Summary)
 	v.Bar = barOf(j, time.Now())
 	v.Reasons = reasonsOf(j.ops)
-	v.NoRerun = rerunProblem(j, q.mayCommand())
+	v.NoRerun = cmp.Or(v.Refused(actionRerun), rerunProblem(j, q.noCommands()))
 	if q.Header.Get(liveHeader) == "" { // the script follows the log by itself
 		entries, _, err := rapi.LogEntries(q.Context(), x.queue, id)
 		if err != nil {
@@ -292,11 +310,11 @@ func reasonsOf(ops []map[string]json.RawMessage) []reasonView {
 	return views
 }
 
-// rerunProblem says why the job cannot be run again from here; "" if it can.
-func rerunProblem(j storedJob, allowCommands bool) (problem string) {
+// rerunProblem says why the job cannot be run again from here; "" if it can. noCommands is that of the request.
+func rerunProblem(j storedJob, noCommands string) (problem string) {
 	for _, op := range j.ops {
 		var name string
-		if json.Unmarshal(op["OP_ID"], &name) == nil && name == "OP_RUN_COMMAND" && !allowCommands {
+		if json.Unmarshal(op["OP_ID"], &name) == nil && name == "OP_RUN_COMMAND" && noCommands != "" {
 			problem = noCommands
 		}
 		for _, value := range op {
@@ -315,7 +333,7 @@ func (x *Console) rerun(q *request, id int64) (int64, error) {
 	if err != nil {
 		return id, err
 	}
-	if problem := rerunProblem(j, q.mayCommand()); problem != "" {
+	if problem := rerunProblem(j, q.noCommands()); problem != "" {
 		return id, &pageError{http.StatusForbidden, problem}
 	}
 	list, err := ask[answer.JobList](q, rapi.Page, "LockstepListJobs", answer.JobSelection{IDs: []int64{id}})
@@ -358,8 +376,15 @@ func (x *Console) submitJob(q *request, name string, ops []map[string]json.RawMe
 	if name != "" {
 		draft["name"] = name
 	}
+	from := q.user.From
+	if !q.user.isByLink() {
+		var err error
+		if from, err = x.config.Logins.Submitter(q.Context(), q.user.login); err != nil {
+			return 0, err
+		}
+	}
 	var ids []int64
-	err := q.do(rapi.Short, &ids, "LockstepSubmitJobs", []any{draft})
+	err := q.doAs(from, rapi.Short, &ids, "LockstepSubmitJobs", []any{draft})
 	if err != nil {
 		return 0, submissionError(err)
 	}
@@ -372,6 +397,9 @@ func (x *Console) submitJob(q *request, name string, ops []map[string]json.RawMe
 // submissionError is the error of an invalid submission for people.
 func submissionError(err error) error {
 	f := rapi.AsClientFailure(err)
+	if f.Code == http.StatusForbidden {
+		return pageErrorOf(err)
+	}
 	return &pageError{f.Code, strings.TrimPrefix(f.Error(), "Invalid body parameters: ")}
 }
 

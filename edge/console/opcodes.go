@@ -97,13 +97,14 @@ func (x *Console) opcode(q *request) error {
 // he can.
 func (x *Console) opcodeForm(q *request, op answer.Opcode) opcodeView {
 	v := opcodeView{Opcode: op, Name: q.PostForm.Get("job-name"), Reason: q.PostForm.Get("job-reason")}
+	refused := q.refusal("POST /ui/opcodes/{name}")
 	switch {
-	case !q.user.Write:
-		v.Disabled = "Your user has the option read only; submissions need the option write."
+	case refused != "":
+		v.Disabled = refused
 	case !op.Runs:
 		v.Disabled = "This daemon cannot execute the opcode: its jobs would fail."
-	case op.Name == "OP_RUN_COMMAND" && !q.mayCommand():
-		v.Disabled = noCommands
+	case op.Name == "OP_RUN_COMMAND":
+		v.Disabled = q.noCommands()
 	}
 	for _, p := range op.Params {
 		if p.Name == "reason" || p.Name == "debug_level" {
@@ -181,6 +182,9 @@ func (x *Console) submit(q *request) error {
 		if err == nil {
 			q.about["job"] = id
 			return q.finish(true, fmt.Sprintf("/ui/jobs/%d?done=submitted", id))
+		}
+		if pageErrorOf(err).code == http.StatusForbidden {
+			return err
 		}
 		problem = err.Error()
 	}

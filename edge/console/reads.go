@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"lockstep/core/access"
 	"lockstep/core/budget"
 	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
@@ -142,7 +143,12 @@ func askAged[T any](q *request, maxAge time.Duration, class rapi.Class, method s
 
 // do makes a call with an effect, in the name of the user.
 func (q *request) do(class rapi.Class, result any, method string, args ...any) error {
-	ctx := rapi.WithCaller(q.Context(), q.user.Who+", from="+tlsserver.RemoteHost(q.Request))
+	return q.doAs(q.user.From, class, result, method, args...)
+}
+
+// doAs is do for a submission, whose jobs run as the account of from.
+func (q *request) doAs(from access.Identity, class rapi.Class, result any, method string, args ...any) error {
+	ctx := rapi.WithCaller(q.Context(), q.user.Who+", from="+tlsserver.RemoteHost(q.Request), from)
 	data, err := q.console.queue.Call(ctx, class, method, args...)
 	q.console.reads.forget()
 	if err != nil || result == nil {

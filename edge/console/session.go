@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"net/url"
 	accounts "os/user"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/core/session"
 	"lockstep/edge/login"
@@ -35,17 +37,24 @@ const idOctets = 32 // 256 bits
 
 // user is who uses the console.
 type user struct {
-	Who         string // as in reason trails: "user=deploy"
-	Name        string // for people
-	Read, Write bool
-	// Socket: the login is by a link, which a client of the daemon's socket has asked for, and permits what the socket permits.
-	Socket bool
+	Who  string // as in reason trails: "user=deploy"
+	Name string // for people
+	Role access.Role
+	From access.Identity // of the account that has asked for the link, or of a user of the users file, without the account of as=
+	// login is the user of the users file; zero: the login is by a link. It permits what the socket permits to its account.
+	login login.User
 }
+
+// Reads reports whether the user may see the pages.
+func (u user) Reads() bool { return u.Role >= access.Read }
+
+// isByLink reports whether the login is by a link.
+func (u user) isByLink() bool { return u.login.Name() == "" }
 
 var errNoSession = errors.New("no session")
 
-// sessionCache knows the sessions that browsers have shown lately. It looks up the user's options at each use: the users file may have
-// changed.
+// sessionCache knows the sessions that browsers have shown lately. It asks for the user's role at each use: the users file and the grants
+// may have changed.
 type sessionCache struct {
 	queue  rapi.Luxi
 	logins *login.Logins
@@ -60,6 +69,7 @@ type sessionCache struct {
 type cachedSession struct {
 	session   answer.Session
 	checkedAt time.Time
+	role      access.Role // last answer about the role of a link's account
 }
 
 func newSessionCache(queue rapi.Luxi, logins *login.Logins) *sessionCache {
@@ -81,11 +91,8 @@ func (s *sessionCache) user(r *http.Request, cookie string) (user, string, error
 	if err != nil {
 		return user{}, "", err
 	}
-	who, ok := s.permissions(found, id)
-	if !ok {
-		return user{}, "", errNoSession
-	}
-	return who, hash, nil
+	who, err := s.permissions(r.Context(), found, id)
+	return who, hash, err
 }
 
 func accountName(uid string) (string, error) {
@@ -96,30 +103,60 @@ func accountName(uid string) (string, error) {
 	return found.Username, nil
 }
 
-// hasAccount reports whether the account of a link's user, as in "uid=1000(alice)", is still there under that name. An account without a
-// name cannot be looked up; it and an account at a time when accounts cannot be read count as there.
-func (s *sessionCache) hasAccount(text string) bool {
-	uid, named, hasName := strings.Cut(text, "(")
-	uid, isLink := strings.CutPrefix(uid, "uid=")
-	if !isLink || !hasName {
-		return isLink
+// hasAccount reports whether the account of a link is still there under its name. An account without a name cannot be looked up; it and an
+// account at a time when accounts cannot be read count as there.
+func (s *sessionCache) hasAccount(i access.Identity) bool {
+	if i.Name == "" {
+		return true
 	}
-	name, err := s.account(uid)
+	name, err := s.account(strconv.Itoa(i.UID))
 	var unknown accounts.UnknownUserIdError
-	return err == nil && name == strings.TrimSuffix(named, ")") || err != nil && !errors.As(err, &unknown)
+	return err == nil && name == i.Name || err != nil && !errors.As(err, &unknown)
 }
 
-// permissions are what a user may do now, found by the session with this id. A user who was removed, or has another password since the
-// login, has none, and the result is false.
-func (s *sessionCache) permissions(found answer.Session, id []byte) (user, bool) {
+// permissions are what a user may do now, found by the session with this id. The error is errNoSession for a user who was removed, or has
+// another password since the login, and for a link of a version that did not note its account; or one of the queue.
+func (s *sessionCache) permissions(ctx context.Context, found answer.Session, id []byte) (user, error) {
 	if found.Name == "" { // by a link
-		return user{Who: found.User, Name: shortUser(found.User), Read: true, Write: true, Socket: true}, s.hasAccount(found.User)
+		if found.Account == nil || !s.hasAccount(*found.Account) {
+			return user{}, errNoSession
+		}
+		who := user{Who: found.User, Name: shortUser(found.User), From: *found.Account}
+		var err error
+		who.Role, err = s.askRole(ctx, session.HashOf(id), who)
+		return who, err
 	}
 	u, known := s.logins.Find(found.Name)
 	if !known || u.Proof(id) != found.Proof {
-		return user{}, false
+		return user{}, errNoSession
 	}
-	return user{Who: found.User, Name: found.Name, Read: u.MayRead(), Write: u.MayWrite()}, true
+	return user{Who: found.User, Name: found.Name, Role: u.Role(), From: u.Identity(), login: u}, nil
+}
+
+// askRole asks the master for the role of the account of a link. While the queue does not answer it is the role of the last answer, as long
+// as the session counts: it shows pages only, for the master decides about each change.
+func (s *sessionCache) askRole(ctx context.Context, hash string, who user) (access.Role, error) {
+	var told struct {
+		Role access.Role `json:"role"`
+	}
+	data, err := s.queue.Call(rapi.WithCaller(ctx, who.Who, who.From), rapi.Short, "LockstepWhoami")
+	if err == nil {
+		err = json.Unmarshal(data, &told)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cached, isCached := s.known[hash]
+	if err != nil {
+		if cached.role == access.None || !isAway(err) {
+			return access.None, err
+		}
+		return cached.role, nil
+	}
+	if isCached {
+		cached.role = told.Role
+		s.known[hash] = cached
+	}
+	return told.Role, nil
 }
 
 func (s *sessionCache) find(ctx context.Context, hash string) (answer.Session, error) {
@@ -151,7 +188,7 @@ func (s *sessionCache) keep(hash string, found answer.Session) {
 	if len(s.known) >= sessionsKept {
 		clear(s.known)
 	}
-	s.known[hash] = cachedSession{found, s.now()}
+	s.known[hash] = cachedSession{session: found, checkedAt: s.now()}
 }
 
 func (s *sessionCache) forget(hash string) {
@@ -248,8 +285,8 @@ func (x *Console) login(q *request) error {
 		q.render(code, "login", view{Title: "Log in", Data: loginView{Next: next, Name: name, Problem: problem, Open: true}})
 		return nil
 	}
-	if !u.MayRead() {
-		return &pageError{http.StatusForbidden, "Your user has neither the option read nor the option write in the users file of the remote API."}
+	if u.Role() < access.Read {
+		return access.ConsoleRoute("GET ").Refuse(u.Identity().String(), u.Role())
 	}
 	id := newID()
 	_, err = x.queue.Call(q.Context(), rapi.Short, "LockstepOpenSession", session.HashOf(id), "user="+name, name, u.Proof(id))

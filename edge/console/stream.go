@@ -36,7 +36,7 @@ func (x *Console) events(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
-	case !who.Read:
+	case !who.Reads():
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}
@@ -120,7 +120,7 @@ func (s *stream) run(l *listener) {
 			_, s.err = s.out.Write(text)
 		case <-beat.C:
 			who, _, err := s.console.sessions.user(s.request.WithContext(s.ctx), s.console.cookieName())
-			if errors.Is(err, errNoSession) || err == nil && !who.Read {
+			if errors.Is(err, errNoSession) || err == nil && !who.Reads() {
 				s.send("logout", map[string]any{})
 				return
 			}

@@ -28,6 +28,8 @@ import (
 	"lockstep/actors/luxi"
 	"lockstep/actors/sessions"
 	"lockstep/actors/store"
+	"lockstep/core/access"
+	"lockstep/core/answer"
 	"lockstep/core/budget"
 	"lockstep/core/opcode"
 	"lockstep/core/session"
@@ -322,17 +324,16 @@ func TestASessionWhileTheQueueDoesNotAnswer(t *testing.T) {
 // accounts cannot be read, and for an account without a name, it goes on.
 func TestTheSessionOfALinkEndsWithItsAccount(t *testing.T) {
 	for name, c := range map[string]struct {
-		user   string
-		later  string // the name of the account with that number
-		err    error
-		ending bool
+		account access.Identity
+		later   string // the name of the account with that number
+		err     error
+		ending  bool
 	}{
-		"it is there":       {"uid=1000(alice)", "alice", nil, false},
-		"removed":           {"uid=1000(alice)", "", user1000, true},
-		"another user's":    {"uid=1000(alice)", "mallory", nil, true},
-		"cannot be read":    {"uid=1000(alice)", "", errors.New("too many open files"), false},
-		"never had a name":  {"uid=1000", "", user1000, false},
-		"no text of a link": {"alice", "", user1000, true},
+		"it is there":      {alice, "alice", nil, false},
+		"removed":          {alice, "", user1000, true},
+		"another user's":   {alice, "mallory", nil, true},
+		"cannot be read":   {alice, "", errors.New("too many open files"), false},
+		"never had a name": {access.Identity{UID: 1000, Login: access.NoUID}, "", user1000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(b *bench) {
@@ -344,22 +345,18 @@ func TestTheSessionOfALinkEndsWithItsAccount(t *testing.T) {
 					require.Equal(b, "1000", uid)
 					return c.later, c.err
 				}
-				id := newID()
-				_, err := b.console.config.Queue.Call(b.Context(), rapi.Short, "LockstepOpenSession", session.HashOf(id), c.user, "", "")
-				require.NoError(b, err)
-				cookie := &http.Cookie{Name: b.console.cookieName(), Value: base64.RawURLEncoding.EncodeToString(id)}
-				if c.user != "alice" {
-					require.Equal(b, http.StatusOK, b.get("/ui/help", cookie).Code)
-					x := b.open(cookie, 0)
-					x.expect("open")
-					isLater.Store(true)
-					if c.ending {
-						require.Equal(b, "{}", x.expect("logout"))
-						<-x.ended
-					} else {
-						b.pass(2 * beatInterval)
-						x.leave()
-					}
+				b.roleOfLinks("submit")
+				cookie := b.loginByLink(c.account)
+				require.Equal(b, http.StatusOK, b.get("/ui/help", cookie).Code)
+				x := b.open(cookie, 0)
+				x.expect("open")
+				isLater.Store(true)
+				if c.ending {
+					require.Equal(b, "{}", x.expect("logout"))
+					<-x.ended
+				} else {
+					b.pass(2 * beatInterval)
+					x.leave()
 				}
 				want := http.StatusOK
 				if c.ending {
@@ -373,7 +370,86 @@ func TestTheSessionOfALinkEndsWithItsAccount(t *testing.T) {
 
 const user1000 = accounts.UnknownUserIdError(1000)
 
-// What needs the option write is refused to others, whatever the page shows.
+var alice = access.Identity{UID: 1000, Name: "alice", GIDs: []int{1000, 27}, Groups: []string{"alice", "ops"}, Login: 1000}
+
+// rolesOf answers LockstepWhoami as a policy does that gives each account of a link a role.
+type rolesOf struct {
+	rapi.Luxi
+	mu    sync.Mutex
+	role  string
+	asked []access.Identity
+}
+
+func (l *rolesOf) Call(ctx context.Context, class rapi.Class, method string, args ...any) (json.RawMessage, error) {
+	if method != "LockstepWhoami" {
+		return l.Luxi.Call(ctx, class, method, args...)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = append(l.asked, rapi.CallerOf(ctx))
+	return json.RawMessage(`{"role": "` + l.role + `"}`), nil
+}
+
+// roleOfLinks makes the policy give a role to each account of a link.
+func (b *bench) roleOfLinks(role string) *rolesOf {
+	l := &rolesOf{Luxi: b.console.sessions.queue, role: role}
+	b.console.sessions.queue = l
+	return l
+}
+
+// loginByLink opens a session by a link that a client of the socket has asked for, and returns its cookie.
+func (b *bench) loginByLink(client access.Identity) *http.Cookie {
+	b.Helper()
+	var link answer.LoginLink
+	user := fmt.Sprintf("uid=%d", client.UID)
+	if client.Name != "" {
+		user += "(" + client.Name + ")"
+	}
+	data, err := b.console.config.Queue.Call(rapi.WithCaller(b.Context(), user+", pid=7", client), rapi.Short, "LockstepLoginLink")
+	require.NoError(b, err)
+	require.NoError(b, json.Unmarshal(data, &link))
+	token, err := base64.RawURLEncoding.DecodeString(link.Token)
+	require.NoError(b, err)
+	id := newID()
+	_, err = b.console.config.Queue.Call(b.Context(), rapi.Short, "LockstepRedeemLink", session.HashOf(token), session.HashOf(id))
+	require.NoError(b, err)
+	return &http.Cookie{Name: b.console.cookieName(), Value: base64.RawURLEncoding.EncodeToString(id)}
+}
+
+// The role of a link's account is asked for at each request, as its user with the groups of the login. What the queue does then is in the
+// name of the account.
+func TestTheRoleOfALinkIsAskedForEachTime(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.console.sessions.account = func(string) (string, error) { return "alice", nil }
+		roles := b.roleOfLinks("submit")
+		cookie := b.loginByLink(alice)
+		page := b.get("/ui/help", cookie)
+		require.Equal(b, http.StatusOK, page.Code)
+		require.Contains(b, page.Body.String(), "alice, submit")
+		require.Equal(b, []access.Identity{alice}, roles.asked)
+		roles.role = "admin"
+		require.Contains(b, b.get("/ui/help", cookie).Body.String(), "alice, admin")
+		roles.role = "none"
+		page = b.get("/ui/help", cookie)
+		require.Equal(b, http.StatusForbidden, page.Code)
+		require.Contains(b, page.Body.String(), "To see the jobs needs the role read, alice has none.")
+		require.Contains(b, page.Body.String(), "Log out")
+		require.Equal(b, http.StatusForbidden, b.get("/ui/events", cookie).Code)
+	})
+}
+
+// A link of a version that did not note the account opens no page: its user asks for another one.
+func TestALinkWithoutAnAccountIsNoLogin(t *testing.T) {
+	onBench(t, func(b *bench) {
+		id := newID()
+		_, err := b.console.config.Queue.Call(b.Context(), rapi.Short, "LockstepOpenSession", session.HashOf(id), "uid=0(root)", "", "")
+		require.NoError(b, err)
+		cookie := &http.Cookie{Name: b.console.cookieName(), Value: base64.RawURLEncoding.EncodeToString(id)}
+		require.Equal(b, http.StatusSeeOther, b.get("/ui/help", cookie).Code)
+	})
+}
+
+// What needs a higher role is refused to others, whatever the page shows.
 func TestAReaderChangesNothing(t *testing.T) {
 	onBench(t, func(b *bench) {
 		cookie := b.login("reader")
@@ -385,7 +461,7 @@ func TestAReaderChangesNothing(t *testing.T) {
 			w := httptest.NewRecorder()
 			b.console.ServeHTTP(w, r)
 			require.Equal(b, http.StatusForbidden, w.Code, path)
-			require.Contains(b, w.Body.String(), "changes need the option write")
+			require.Contains(b, w.Body.String(), "reader (remote API) has read.")
 		}
 		b.queue.Quiet()
 	})

@@ -35,8 +35,9 @@ func (e *TooManyError) Error() string { return e.message }
 
 // Logins checks the logins of the users in a file, for all servers that share its counters of failed logins.
 type Logins struct {
-	users *usersFile
-	log   *ratelog.Log
+	users    *usersFile
+	log      *ratelog.Log
+	accounts FindAccount
 
 	// mu: one password is checked at a time, so that concurrent guesses gain nothing.
 	mu       sync.Mutex
@@ -48,6 +49,7 @@ type Logins struct {
 func New(users string, log *logrus.Logger) *Logins {
 	return &Logins{
 		users:    newUsersFile(users, log),
+		accounts: accountOfMachine,
 		log:      ratelog.New(log, logrus.WarnLevel, "remote API: login failed", "failed", "refused"),
 		throttle: newThrottle(countersMax),
 		waiting:  map[attempt]bool{},

@@ -9,23 +9,31 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"lockstep/core/access"
 )
 
 // Realm is the authentication realm; {ha1} passwords depend on it (queue.md 6.2).
 const Realm = "Ganeti Remote API"
 
-// Options of users.
-const (
-	optionRead  = "read"
-	optionWrite = "write"
-)
+// optionRoles are the options that give a role. The highest counts.
+var optionRoles = map[string]access.Role{
+	"read": access.Read, "submit": access.Submit, "operate": access.Operate, "write": access.Admin,
+}
+
+// optionAs begins the option that names the account as which the user's commands run.
+const optionAs = "as="
+
+// options names all options, for people.
+const options = "read, submit, operate, write and as=ACCOUNT"
 
 // User is a name of the users file with its password and what it may do.
 type User struct {
-	name        string
-	secret      []byte // the password, or its hash
-	hashed      bool
-	read, write bool
+	name   string
+	secret []byte // the password, or its hash
+	hashed bool
+	role   access.Role
+	as     string // account as which the user's commands run; "": none
 }
 
 // Users are the users who may log in, by name.
@@ -86,18 +94,30 @@ func parseUser(text string) (u User, problems []string) {
 	}
 	if len(fields) == 3 {
 		for option := range strings.SplitSeq(fields[2], ",") {
-			switch option {
-			case optionRead:
-				u.read = true
-			case optionWrite:
-				u.write = true
-			case "":
-			default:
-				problems = append(problems, fmt.Sprintf("there is no option %q; there are %s and %s", option, optionRead, optionWrite))
+			if problem := u.add(option); problem != "" {
+				problems = append(problems, problem)
 			}
 		}
 	}
 	return u, problems
+}
+
+// add gives the user an option. A mistake about the account disables the user, whose commands could otherwise run as another one.
+func (u *User) add(option string) (problem string) {
+	role, isRole := optionRoles[option]
+	account, isAs := strings.CutPrefix(option, optionAs)
+	switch {
+	case isRole:
+		u.role = max(u.role, role)
+	case isAs && account != "" && (u.as == "" || u.as == account):
+		u.as = account
+	case isAs:
+		u.secret = nil
+		return fmt.Sprintf("as= needs the name of one account; %q cannot log in", u.name)
+	case option != "":
+		return fmt.Sprintf("there is no option %q; there are %s", option, options)
+	}
+	return ""
 }
 
 func parsePassword(text string) (secret []byte, hashed bool, problem string) {
@@ -147,8 +167,15 @@ func (u User) Proof(key []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// MayWrite reports whether the user may change something.
-func (u User) MayWrite() bool { return u.write }
+// Name is the name in the users file; "" of the zero User.
+func (u User) Name() string { return u.name }
 
-// MayRead reports whether the user may see the jobs.
-func (u User) MayRead() bool { return u.read || u.write }
+// Role is what the user may do; None: what those without a login may do where no login is required.
+func (u User) Role() access.Role { return u.role }
+
+// Identity is the user as the sender of requests that submit no job. Logins.Submitter is that of a submission.
+func (u User) Identity() access.Identity {
+	i := access.Unknown()
+	i.Remote, i.Role = u.name, u.role
+	return i
+}

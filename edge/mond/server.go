@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/access"
 	"lockstep/core/monitor"
 	"lockstep/edge/admission"
 	"lockstep/edge/login"
@@ -226,7 +227,7 @@ func (s *Server) login(r *http.Request) (bool, *refusal) {
 		return false, &refusal{http.StatusTooManyRequests, many.Error(), many.RetryAfter}
 	case err != nil:
 		return false, &refusal{code: http.StatusUnauthorized}
-	case !user.MayRead():
+	case user.Role() < access.Read:
 		return false, &refusal{code: http.StatusForbidden}
 	}
 	return true, nil

@@ -6,74 +6,63 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"lockstep/core/access"
 	"lockstep/edge/login"
 )
-
-// access is the permission that an operation requires. The zero value is the strictest, so that
-// an operation without one is not open to all.
-type access int
-
-const (
-	accessWrite  access = iota
-	accessRead          // option read or write
-	accessGuest         // any user; also without a login, if none is required
-	accessPublic        // always allowed: the answer says nothing about jobs
-	// accessSubmit is accessWrite for a GET that submits a job of Ganeti: as for any change, a page of another site may not send it, and
-	// it leaves a line.
-	accessSubmit
-)
-
-// isGrantedTo reports whether a user who has logged in has an access. accessPublic and accessGuest are granted to all.
-func (a access) isGrantedTo(u login.User) bool {
-	return map[access]bool{
-		accessPublic: true,
-		accessGuest:  true,
-		accessRead:   u.MayRead(),
-		accessWrite:  u.MayWrite(),
-		accessSubmit: u.MayWrite(),
-	}[a]
-}
 
 // gate decides whether the sender of a request may make it, by name, password and the user's options.
 type gate struct {
 	logins   *login.Logins
 	required bool               // clients without a login are refused everything about jobs
 	failed   prometheus.Counter // logins with a wrong name or password
+	// overSocket: the queue takes the requests of all users for those of an admin. What it would decide by the user is decided here, for
+	// roles that need no decision of it.
+	overSocket bool
 }
 
-// authorize authenticates the caller and checks the required access. A public operation is granted without a look at the credentials; for
-// any other one, credentials that are sent are checked even if none are required. Its errors are those of login.Logins.Check, and a
-// *Failure for a user without the access.
-func (g *gate) authorize(r *http.Request, required access) (name string, err error) {
-	if required == accessPublic {
-		return "", nil
+// routeOf is an operation with the role that is needed to be permitted here. The queue decides the rest.
+func (g *gate) routeOf(o *operation) access.Route {
+	r := o.route
+	switch {
+	case g.overSocket && r.Own:
+		r.Role = access.Operate
+	case g.overSocket && r.Role == access.Submit:
+		r.Role = access.Admin
+	}
+	return r
+}
+
+// authorize authenticates the caller and checks that he has what the operation needs. One that needs nothing is granted without a look at
+// the credentials; for any other one, credentials that are sent are checked even if none are required. Its errors are those of
+// login.Logins.Check, and an *access.Refusal for a user without the role. The zero user has not logged in.
+func (g *gate) authorize(r *http.Request, o *operation) (login.User, error) {
+	route := g.routeOf(o)
+	if route.Public {
+		return login.User{}, nil
 	}
 	if r.Header.Get("Authorization") == "" {
-		if required == accessGuest && !g.required {
-			return "", nil
+		if route.Role == access.None && !g.required {
+			return login.User{}, nil
 		}
-		return "", login.ErrWrong
+		return login.User{}, login.ErrWrong
 	}
 	name, u, err := g.logins.Check(r)
 	if errors.Is(err, login.ErrWrong) && name != "" {
 		g.failed.Inc()
 	}
 	if err != nil {
-		return "", err
+		return login.User{}, err
 	}
-	if !required.isGrantedTo(u) {
-		return name, &Failure{Code: http.StatusForbidden}
-	}
-	return name, nil
+	return u, route.Refuse(u.Identity().String(), u.Role())
 }
 
 // isStillAllowed reports whether the user of a request that was authorised may still make it: the users file has the same name and
-// password, with the option for it. It is no attempt to log in, so it counts as none.
+// password, with the role for it. It is no attempt to log in, so it counts as none.
 func (g *gate) isStillAllowed(c *call) bool {
 	name, password, _ := c.BasicAuth()
 	if name == "" {
 		return true // a guest
 	}
 	u, _ := g.logins.Find(name)
-	return u.HasPassword(password) && c.access.isGrantedTo(u)
+	return u.HasPassword(password) && u.Role() >= g.routeOf(&c.operation).Role
 }

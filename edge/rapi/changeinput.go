@@ -222,6 +222,9 @@ func (s *Server) reinstall(c *call) (any, error) {
 	if start {
 		ops = append(ops, jsonObject{opIDKey: raw(`"OP_INSTANCE_STARTUP"`), "instance_name": name, "force": raw("false")})
 	}
+	for _, op := range ops {
+		op["reason"] = c.reasonTrail(nil, librarySource+"instances_name_reinstall", "")
+	}
 	id, err := s.luxi(c, Short, "SubmitJob", ops)
 	return id, asClientError(err)
 }

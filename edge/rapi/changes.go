@@ -14,7 +14,6 @@ type change struct {
 	opcode       string
 	handler      string // in the reason trail
 	doc          string
-	access       access
 	// body says what the request's body is.
 	body bodyUse
 	// renamed are the opcode's names of keys that the body may have under other names.
@@ -89,7 +88,7 @@ func requiredText(name string) fixedParameter {
 
 // operation is the change as an operation of a resource.
 func (ch *change) operation() operation {
-	return operation{name: ch.name, access: ch.access, serve: ch.serve}
+	return operation{name: ch.name, serve: ch.serve, submits: ch.method == http.MethodGet}
 }
 
 func (ch *change) serve(s *Server, c *call) (any, error) {
@@ -169,15 +168,17 @@ func (o jsonObject) rename(names map[string]string) error {
 // clusterResources are the resources of a Ganeti cluster. An operation that changes something submits its opcode.
 func clusterResources() []resource {
 	all := slices.Concat(instanceKind.resources(), nodeKind.resources(), groupKind.resources(), networkKind.resources(), []resource{
-		{"/2/nodes/{name}/role", getOnly("node-role", accessGuest, (*Server).nodeRole)},
-		{"/2/instances/{name}/console", getOnly("console", accessRead, (*Server).console)},
+		{"/2/nodes/{name}/role", getOnly("node-role", (*Server).nodeRole)},
+		{"/2/instances/{name}/console", getOnly("console", (*Server).console)},
 		{"/2/instances/{name}/reinstall", map[string]operation{
-			http.MethodPost: {name: "reinstall-instance", access: accessWrite, serve: (*Server).reinstall},
+			http.MethodPost: {name: "reinstall-instance", serve: (*Server).reinstall},
 		}},
-		{"/2/os", getOnly("os", accessSubmit, (*Server).operatingSystems)},
+		{"/2/os", map[string]operation{
+			http.MethodGet: {name: "os", serve: (*Server).operatingSystems, submits: true},
+		}},
 	})
 	for kind, path := range tagPaths {
-		all = append(all, resource{path, getOnly(tagName("", path), accessGuest, tagsOf(kind))})
+		all = append(all, resource{path, getOnly(tagName("", path), tagsOf(kind))})
 	}
 	for i := range changes {
 		ch := &changes[i]

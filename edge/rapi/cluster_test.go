@@ -70,7 +70,8 @@ func TestReadsOfObjects(t *testing.T) {
 func TestOperatingSystems(t *testing.T) {
 	b := newTestServer(t)
 	b.requireCode(`["noop+default","noop+other","plain"]`, b.do("GET", "/2/os", "peer:secret", ""))
-	require.Equal(t, []string{`[[{"OP_ID":"OP_OS_DIAGNOSE","names":[],"output_fields":["name","variants"]}]]`}, b.luxi.calls("SubmitJob"))
+	require.Regexp(t, `^\[\[\{"OP_ID":"OP_OS_DIAGNOSE","names":\[\],"output_fields":\["name","variants"\],"reason":\[.*\["lockstep:rapi","user=peer",\d+\]\]\}\]\]$`,
+		b.luxi.calls("SubmitJob")[0])
 	b.luxi.answers["SubmitJob"] = func([]any) (string, error) { b.luxi.jobs[50] = "error"; return "50", nil }
 	require.Contains(t, b.failure(500, b.do("GET", "/2/os", "peer:secret", "")), "Job 50 has not succeeded")
 }
@@ -162,9 +163,9 @@ func TestChangesSubmitOpcodes(t *testing.T) {
 func TestReasonsOfChanges(t *testing.T) {
 	b := newTestServer(t)
 	b.do("PUT", "/2/instances/i/startup?reason=weekly", "peer:secret", "")
-	require.Regexp(t, `"reason":\[\["gnt:user","weekly",\d+\],\["gnt:library:rlib2:instances_name_startup","",\d+\]\]`, b.luxi.calls("SubmitJob")[0])
+	require.Regexp(t, `"reason":\[\["gnt:user","weekly",\d+\],\["gnt:library:rlib2:instances_name_startup","",\d+\],\["lockstep:rapi","user=peer",\d+\]\]`, b.luxi.calls("SubmitJob")[0])
 	b.do("PUT", "/2/groups/g/tags?tag=a", "peer:secret", "")
-	require.Regexp(t, `"reason":\[\["gnt:library:rlib2:groups_name_tags","",\d+\]\]`, b.luxi.calls("SubmitJob")[0])
+	require.Regexp(t, `"reason":\[\["gnt:library:rlib2:groups_name_tags","",\d+\],\["lockstep:rapi","user=peer",\d+\]\]`, b.luxi.calls("SubmitJob")[0])
 }
 
 // Invalid requests are the client's error, and submit nothing.

@@ -3,12 +3,14 @@ package rapi
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/core/access"
 	"lockstep/edge/admission"
 )
 
@@ -144,14 +146,26 @@ func (c *connection) abandon() {
 
 type callerKey struct{}
 
-// WithCaller sets the name of the user for whom calls are made.
-func WithCaller(ctx context.Context, caller string) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller)
+// caller is the user for whom a call is made.
+type caller struct {
+	by   string // as in reason trails: "user=deploy, from=10.0.0.5"
+	from access.Identity
 }
 
-func callerOf(ctx context.Context) string {
-	text, _ := ctx.Value(callerKey{}).(string)
-	return text
+// WithCaller sets the user for whom calls are made: by as reason trails have it, and from as permissions need it. Without a caller the
+// daemon makes calls for itself.
+func WithCaller(ctx context.Context, by string, from access.Identity) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller{by, from})
+}
+
+// CallerOf is the user for whom calls are made in ctx.
+func CallerOf(ctx context.Context) access.Identity { return callerOf(ctx).from }
+
+func callerOf(ctx context.Context) caller {
+	if found, has := ctx.Value(callerKey{}).(caller); has {
+		return found
+	}
+	return caller{from: access.DaemonItself(os.Geteuid())}
 }
 
 // usable reports whether the gateway has not closed the connection.
@@ -199,7 +213,8 @@ func (c *connection) call(ctx context.Context, frame []byte) (answer [][]byte, s
 	}
 	x := &exchange{ctx: ctx}
 	c.current = x
-	c.system.Root.Send(c.server, &conn.Received{Frame: frame, By: callerOf(ctx)})
+	who := callerOf(ctx)
+	c.system.Root.Send(c.server, &conn.Received{Frame: frame, By: who.by, From: who.from})
 	select {
 	case answer := <-c.answers:
 		return answer, true, x.settle(answer)

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
+	"lockstep/core/access"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
 	"lockstep/edge/login"
 	"lockstep/edge/luxiclient"
+	"lockstep/messages"
 )
 
 // Failure is an answer with an error code (queue.md 6.3). Message is for users; if it is empty,
@@ -104,13 +107,21 @@ func asFailure(err error) *Failure {
 	var malformed *wire.MalformedResponse
 	var lost *luxiclient.ConnectionLostError
 	var absent *luxiclient.NoDaemonError
+	var account *login.AccountError
+	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.Is(err, login.ErrWrong):
 		return &Failure{Code: http.StatusUnauthorized}
+	case errors.As(err, &refusal):
+		return newFailure(http.StatusForbidden, "%s", refusal)
 	case errors.As(err, &many):
 		return &Failure{Code: http.StatusTooManyRequests, Message: many.Error(), RetryAfter: many.RetryAfter}
+	case errors.As(err, &account) && account.Temporary():
+		return &Failure{Code: http.StatusServiceUnavailable, Message: account.Error(), RetryAfter: 5}
+	case errors.As(err, &account):
+		return newFailure(http.StatusForbidden, "%s", account)
 	case errors.As(err, &failed):
 		return luxiFailure(failed)
 	case errors.As(err, &refused), errors.As(err, &malformed):
@@ -130,6 +141,9 @@ func asFailure(err error) *Failure {
 // unknown job is 404, and a queue that takes no jobs or a node that is not the master is 503
 // (design.md "Differences" and "Replication").
 func luxiFailure(e *wire.Error) *Failure {
+	if hasCode(e, messages.NotPermitted) {
+		return newFailure(http.StatusForbidden, "%s", e)
+	}
 	switch e.Class {
 	case "JobQueueFull", "JobQueueDrainError":
 		return &Failure{Code: http.StatusServiceUnavailable, Message: e.Error(), RetryAfter: 60}
@@ -141,6 +155,12 @@ func luxiFailure(e *wire.Error) *Failure {
 	default:
 		return newFailure(http.StatusInternalServerError, "%s", e)
 	}
+}
+
+// hasCode reports whether an error of a method is OpPrereqError with that code.
+func hasCode(err error, code string) bool {
+	var failed *wire.Error
+	return errors.As(err, &failed) && failed.Class == "OpPrereqError" && len(failed.Args) > 1 && string(failed.Args[1]) == strconv.Quote(code)
 }
 
 // AsFailure maps an error of a call to an answer, for other servers of the same calls.

@@ -2,13 +2,12 @@ package rapi
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 
 	"lockstep/core/answer"
-	"lockstep/core/wire"
 	"lockstep/edge/tlsserver"
+	"lockstep/messages"
 )
 
 // filterFields are the fields of a filter rule.
@@ -56,8 +55,7 @@ func (s *Server) filter(c *call) (any, error) {
 
 // isUnknownEntity reports whether a method has failed because its object does not exist.
 func isUnknownEntity(err error) bool {
-	var failed *wire.Error
-	return errors.As(err, &failed) && failed.Class == "OpPrereqError" && len(failed.Args) > 1 && string(failed.Args[1]) == `"unknown_entity"`
+	return hasCode(err, messages.UnknownEntity)
 }
 
 func (s *Server) addFilter(c *call) (any, error) { return s.putFilter(c, nil) }

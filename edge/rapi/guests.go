@@ -14,7 +14,7 @@ var hiddenCommandParams = []string{"env", "stdin"}
 // jobObject returns a row of a job's values as an object. A guest, if guests may see jobs at all,
 // sees neither the input nor the output of a command. The keys are the same for all users.
 func (c *call) jobObject(fields []string, row []raw) (raw, error) {
-	if c.user != "" || len(row) != len(fields) {
+	if c.user.Name() != "" || len(row) != len(fields) {
 		return rowObject(fields, row)
 	}
 	shown := append([]raw(nil), row...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"lockstep/core/wire"
@@ -12,20 +13,38 @@ import (
 
 // luxi makes a call for a request. The call ends with the client's connection.
 func (s *Server) luxi(c *call, class Class, method string, args ...any) (raw, error) {
-	return s.config.Luxi.Call(c.callContext(), class, method, args...)
+	ctx, err := s.callContext(c, method)
+	if err != nil {
+		return nil, err
+	}
+	return s.config.Luxi.Call(ctx, class, method, args...)
 }
 
 // luxiParts is luxi for a result that may be large.
 func (s *Server) luxiParts(c *call, class Class, method string, args ...any) (parts, error) {
-	return s.config.Luxi.CallParts(c.callContext(), class, method, args...)
+	ctx, err := s.callContext(c, method)
+	if err != nil {
+		return nil, err
+	}
+	return s.config.Luxi.CallParts(ctx, class, method, args...)
 }
 
-// callContext is the context of a call for the request. Its caller is the user who has logged in.
-func (c *call) callContext() context.Context {
-	if c.user == "" {
-		return c.Context()
+// callContext is the context of a call for the request. Its caller is the user who has logged in; guests have none. The error of a
+// submission is about the account as which the user's jobs run.
+func (s *Server) callContext(c *call, method string) (context.Context, error) {
+	if c.user.Name() == "" {
+		return c.Context(), nil
 	}
-	return WithCaller(c.Context(), "user="+c.user+", from="+tlsserver.RemoteHost(c.Request))
+	from, err := c.user.Identity(), error(nil)
+	if isSubmission(method) {
+		from, err = s.config.Logins.Submitter(c.Context(), c.user)
+	}
+	return WithCaller(c.Context(), "user="+c.user.Name()+", from="+tlsserver.RemoteHost(c.Request), from), err
+}
+
+// isSubmission reports whether a method submits jobs.
+func isSubmission(method string) bool {
+	return slices.Contains([]string{"SubmitJob", "SubmitManyJobs", "LockstepSubmitJobs"}, method)
 }
 
 // luxiInto is luxi with the result decoded into result.

@@ -51,8 +51,8 @@ var (
 // resources are the list and the single object.
 func (k *objectKind) resources() []resource {
 	return []resource{
-		{k.path, getOnly(k.word+"s", accessGuest, k.list)},
-		{k.path + "/{name}", getOnly(k.word, accessGuest, k.one)},
+		{k.path, getOnly(k.word+"s", k.list)},
+		{k.path + "/{name}", getOnly(k.word, k.one)},
 	}
 }
 

@@ -3,6 +3,8 @@ package rapi
 import (
 	"slices"
 	"strings"
+
+	"lockstep/core/access"
 )
 
 // object is a JSON object of the OpenAPI document.
@@ -40,7 +42,7 @@ func describeOperation(path, method string, o operation) object {
 	if parameters != nil {
 		described["parameters"] = parameters
 	}
-	if o.access == accessGuest {
+	if o.at(method, path).route.Role == access.None {
 		described["security"] = []object{{}, {"basic": []string{}}}
 	}
 	if takesBody && method != "DELETE" {

@@ -15,7 +15,8 @@ const waitOnceSeconds = 20
 
 // operatingSystems submits a job that looks for operating systems, waits for its end, and returns their names with variants.
 func (s *Server) operatingSystems(c *call) (any, error) {
-	op := jsonObject{opIDKey: raw(`"OP_OS_DIAGNOSE"`), "output_fields": raw(`["name","variants"]`), "names": raw("[]")}
+	op := jsonObject{opIDKey: raw(`"OP_OS_DIAGNOSE"`), "output_fields": raw(`["name","variants"]`), "names": raw("[]"),
+		"reason": c.reasonTrail(nil, librarySource+"os", "")}
 	var id int64
 	if err := s.luxiInto(c, &id, "SubmitJob", []jsonObject{op}); err != nil {
 		return nil, err

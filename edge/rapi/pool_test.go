@@ -15,6 +15,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
+	"lockstep/core/access"
 	"lockstep/core/budget"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
@@ -29,6 +30,7 @@ type fakeGateway struct {
 	opened atomic.Int32
 	closed atomic.Int32
 	caller atomic.Value // the user of the last request
+	from   atomic.Value // the identity of that user
 	serve  func(ctx actor.Context, conn conn.Conn, request wire.Request)
 }
 
@@ -60,6 +62,7 @@ func (g *fakeGateway) connection(ctx actor.Context, c conn.Conn) {
 		c.Serve(ctx.Self())
 	case *conn.Received:
 		g.caller.Store(m.By)
+		g.from.Store(m.From)
 		request, err := wire.DecodeRequest(m.Frame)
 		if err != nil {
 			panic(err)
@@ -129,19 +132,22 @@ func TestCallsOverConnectionsInTheProcess(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Each request names its user to the gateway, because connections are used for one user after the
-// other.
+// Each request has its user at the gateway, because connections are used for one user after the other. A call without a user is the
+// daemon's own.
 func TestWhoMakesACall(t *testing.T) {
 	g := newFakeGateway(t, echo)
 	p := g.pool()
-	for _, by := range []string{"user=ada, from=10.0.0.1", "user=bob, from=10.0.0.2", ""} {
+	ada := access.Identity{UID: 1000, Name: "ada", Login: access.NoUID}
+	bob := access.Identity{UID: access.NoUID, Login: access.NoUID, Remote: "bob", Role: access.Submit}
+	for by, from := range map[string]access.Identity{"uid=1000(ada), from=10.0.0.1": ada, "user=bob, from=10.0.0.2": bob, "": access.DaemonItself(os.Geteuid())} {
 		ctx := context.Background()
 		if by != "" {
-			ctx = rapi.WithCaller(ctx, by)
+			ctx = rapi.WithCaller(ctx, by, from)
 		}
 		_, err := p.Call(ctx, rapi.Short, "Some")
 		require.NoError(t, err)
 		require.Equal(t, by, g.caller.Load())
+		require.Equal(t, from, g.from.Load())
 	}
 	require.EqualValues(t, 1, g.opened.Load())
 }

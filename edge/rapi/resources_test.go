@@ -137,14 +137,14 @@ func TestCommandsAreTakenOnlyWherePermitted(t *testing.T) {
 		require.Contains(t, b.failure(403, b.do("POST", "/3/jobs", "peer:secret", body)), "--rapi-allow-commands", body)
 	}
 	require.Empty(t, b.luxi.calls("SubmitManyJobs"))
-	b = newTestServer(t, func(c *rapi.Config) { c.AllowCommands = true })
+	b = newTestServer(t, func(c *rapi.Config) { c.Commands.OfAdmins = true })
 	require.Equal(t, 201, b.do("POST", "/3/jobs", "peer:secret", `{"ops":[{"OP_ID":"OP_RUN_COMMAND","argv":["true"]}]}`).code)
 }
 
 func TestJobsOfGanetisResources(t *testing.T) {
 	b := newTestServer(t)
 	b.requireCode(`1`, b.do("PUT", "/2/redistribute-config?reason=because", "peer:secret", ""))
-	require.Regexp(t, `^\[\[\{"OP_ID":"OP_CLUSTER_REDIST_CONF","reason":\[\["gnt:user","because",\d+\],\["gnt:library:rlib2:redist_config","",\d+\]\]\}\]\]$`, b.luxi.calls("SubmitJob")[0])
+	require.Regexp(t, `^\[\[\{"OP_ID":"OP_CLUSTER_REDIST_CONF","reason":\[\["gnt:user","because",\d+\],\["gnt:library:rlib2:redist_config","",\d+\],\["lockstep:rapi","user=peer",\d+\]\]\}\]\]$`, b.luxi.calls("SubmitJob")[0])
 	b.requireCode(`2`, b.do("PUT", "/2/redistribute-config", "peer:secret", `{"depends":[[1,[]]]}`))
 	require.Contains(t, b.luxi.calls("SubmitJob")[0], `"depends":[[1,[]]]`)
 	b.requireCode(`3`, b.do("PUT", "/2/modify", "peer:secret", `{"max_running_jobs":3}`))

@@ -7,21 +7,30 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep/core/access"
 	"lockstep/edge/tlsserver"
 )
 
 // operation is one method of a resource.
 type operation struct {
-	name   string // in metrics, logs and the OpenAPI document
-	access access
-	serve  func(s *Server, c *call) (any, error)
+	name  string // in metrics, logs and the OpenAPI document
+	serve func(s *Server, c *call) (any, error)
 	// takesBody: a GET has a body, as Ganeti's client sends it.
 	takesBody bool
+	// submits: a GET submits a job of Ganeti. As for any change, a page of another site may not send it, and it leaves a line.
+	submits bool
+	route   access.Route
 }
 
 // changes reports whether a request may change something.
 func (o *operation) changes(r *http.Request) bool {
-	return o.access == accessSubmit || o.access == accessWrite && !isReadOnly(r.Method)
+	return o.submits || !isReadOnly(r.Method) && o.route.Role > access.Read
+}
+
+// at is the operation as a method of a path.
+func (o operation) at(method, path string) operation {
+	o.route = access.RapiRoute(method + " " + path)
+	return o
 }
 
 // resource is a path with its operations. A segment in braces is a parameter: {id} matches a
@@ -36,73 +45,73 @@ var resources = append(queueResources, clusterResources()...)
 
 // queueResources are those of Ganeti's queue (queue.md 6.4), lockstep's own below /3, and the paths that monitoring systems use.
 var queueResources = []resource{
-	{"/", getOnly("root", accessGuest, (*Server).emptyResult)},
-	{"/version", getOnly("version", accessGuest, (*Server).version)},
-	{"/2", getOnly("root2", accessGuest, (*Server).emptyResult)},
-	{"/2/info", getOnly("info", accessGuest, (*Server).info)},
-	{"/2/features", getOnly("features", accessGuest, (*Server).features)},
+	{"/", getOnly("root", (*Server).emptyResult)},
+	{"/version", getOnly("version", (*Server).version)},
+	{"/2", getOnly("root2", (*Server).emptyResult)},
+	{"/2/info", getOnly("info", (*Server).info)},
+	{"/2/features", getOnly("features", (*Server).features)},
 	{"/2/redistribute-config", map[string]operation{
-		http.MethodPut: {name: "redistribute-config", access: accessWrite, serve: (*Server).redistributeConfig}}},
+		http.MethodPut: {name: "redistribute-config", serve: (*Server).redistributeConfig}}},
 	{"/2/modify", map[string]operation{
-		http.MethodPut: {name: "modify", access: accessWrite, serve: (*Server).modify}}},
-	{"/2/jobs", getOnly("jobs", accessGuest, (*Server).jobs)},
+		http.MethodPut: {name: "modify", serve: (*Server).modify}}},
+	{"/2/jobs", getOnly("jobs", (*Server).jobs)},
 	{"/2/jobs/{id}", map[string]operation{
-		http.MethodGet:    {name: "job", access: accessGuest, serve: (*Server).job},
-		http.MethodDelete: {name: "cancel", access: accessWrite, serve: (*Server).cancel}}},
+		http.MethodGet:    {name: "job", serve: (*Server).job},
+		http.MethodDelete: {name: "cancel", serve: (*Server).cancel}}},
 	{"/2/jobs/{id}/wait", map[string]operation{
-		http.MethodGet: {name: "wait", access: accessWrite, serve: (*Server).wait, takesBody: true}}},
+		http.MethodGet: {name: "wait", serve: (*Server).wait, takesBody: true}}},
 	{"/2/filters", map[string]operation{
-		http.MethodGet:  {name: "filters", access: accessGuest, serve: (*Server).filters},
-		http.MethodPost: {name: "add-filter", access: accessWrite, serve: (*Server).addFilter}}},
+		http.MethodGet:  {name: "filters", serve: (*Server).filters},
+		http.MethodPost: {name: "add-filter", serve: (*Server).addFilter}}},
 	{"/2/filters/{uuid}", map[string]operation{
-		http.MethodGet:    {name: "filter", access: accessGuest, serve: (*Server).filter},
-		http.MethodPut:    {name: "replace-filter", access: accessWrite, serve: (*Server).replaceFilter},
-		http.MethodDelete: {name: "delete-filter", access: accessWrite, serve: (*Server).deleteFilter}}},
+		http.MethodGet:    {name: "filter", serve: (*Server).filter},
+		http.MethodPut:    {name: "replace-filter", serve: (*Server).replaceFilter},
+		http.MethodDelete: {name: "delete-filter", serve: (*Server).deleteFilter}}},
 	{"/2/query/{kind}", map[string]operation{
-		http.MethodGet: {name: "query", access: accessRead, serve: (*Server).query},
-		http.MethodPut: {name: "query-filtered", access: accessRead, serve: (*Server).queryFiltered}}},
-	{"/2/query/{kind}/fields", getOnly("query-fields", accessGuest, (*Server).queryFields)},
+		http.MethodGet: {name: "query", serve: (*Server).query},
+		http.MethodPut: {name: "query-filtered", serve: (*Server).queryFiltered}}},
+	{"/2/query/{kind}/fields", getOnly("query-fields", (*Server).queryFields)},
 
 	{"/3/jobs", map[string]operation{
-		http.MethodGet:  {name: "list-jobs", access: accessRead, serve: (*Server).listJobs},
-		http.MethodPost: {name: "submit", access: accessWrite, serve: (*Server).submit}}},
+		http.MethodGet:  {name: "list-jobs", serve: (*Server).listJobs},
+		http.MethodPost: {name: "submit", serve: (*Server).submit}}},
 	{"/3/jobs/{id}", map[string]operation{
-		http.MethodDelete: {name: "kill", access: accessWrite, serve: (*Server).kill}}},
+		http.MethodDelete: {name: "kill", serve: (*Server).kill}}},
 	{"/3/jobs/{id}/archive", map[string]operation{
-		http.MethodPut: {name: "archive", access: accessWrite, serve: (*Server).archive}}},
-	{"/3/jobs/{id}/log", getOnly("log", accessRead, (*Server).log)},
-	{"/3/jobs/{id}/log/events", getOnly("log-events", accessRead, (*Server).followLog)},
-	{"/3/jobs/{id}/why", getOnly("why", accessRead, (*Server).why)},
+		http.MethodPut: {name: "archive", serve: (*Server).archive}}},
+	{"/3/jobs/{id}/log", getOnly("log", (*Server).log)},
+	{"/3/jobs/{id}/log/events", getOnly("log-events", (*Server).followLog)},
+	{"/3/jobs/{id}/why", getOnly("why", (*Server).why)},
 	{"/3/jobs/{id}/hold", map[string]operation{
-		http.MethodPut:    {name: "hold", access: accessWrite, serve: (*Server).hold},
-		http.MethodDelete: {name: "release", access: accessWrite, serve: (*Server).release}}},
+		http.MethodPut:    {name: "hold", serve: (*Server).hold},
+		http.MethodDelete: {name: "release", serve: (*Server).release}}},
 	{"/3/jobs/{id}/priority", map[string]operation{
-		http.MethodPut: {name: "priority", access: accessWrite, serve: (*Server).priority}}},
-	{"/3/filters", getOnly("rules", accessRead, (*Server).rules)},
+		http.MethodPut: {name: "priority", serve: (*Server).priority}}},
+	{"/3/filters", getOnly("rules", (*Server).rules)},
 	{"/3/filters/test", map[string]operation{
-		http.MethodPost: {name: "test-filter", access: accessRead, serve: (*Server).testFilter}}},
-	{"/3/order", getOnly("order", accessRead, (*Server).order)},
-	{"/3/nodes", getOnly("queue-nodes", accessRead, (*Server).nodes)},
+		http.MethodPost: {name: "test-filter", serve: (*Server).testFilter}}},
+	{"/3/order", getOnly("order", (*Server).order)},
+	{"/3/nodes", getOnly("queue-nodes", (*Server).nodes)},
 	{"/3/nodes/{node}/master", map[string]operation{
-		http.MethodPut: {name: "promote", access: accessWrite, serve: (*Server).promote}}},
-	{"/3/opcodes", getOnly("opcodes", accessRead, (*Server).opcodes)},
+		http.MethodPut: {name: "promote", serve: (*Server).promote}}},
+	{"/3/opcodes", getOnly("opcodes", (*Server).opcodes)},
 	{"/3/drain", map[string]operation{
-		http.MethodPut: {name: "drain", access: accessWrite, serve: (*Server).drain}}},
-	{"/3/locks", getOnly("locks", accessRead, (*Server).locks)},
-	{"/3/status", getOnly("status", accessRead, (*Server).status)},
+		http.MethodPut: {name: "drain", serve: (*Server).drain}}},
+	{"/3/locks", getOnly("locks", (*Server).locks)},
+	{"/3/status", getOnly("status", (*Server).status)},
 	{"/3/settings", map[string]operation{
-		http.MethodGet: {name: "settings", access: accessRead, serve: (*Server).settings},
-		http.MethodPut: {name: "change-settings", access: accessWrite, serve: (*Server).changeSettings}}},
-	{"/3/events", getOnly("events", accessRead, (*Server).events)},
-	{"/3/openapi.json", getOnly("openapi", accessGuest, (*Server).openAPI)},
+		http.MethodGet: {name: "settings", serve: (*Server).settings},
+		http.MethodPut: {name: "change-settings", serve: (*Server).changeSettings}}},
+	{"/3/events", getOnly("events", (*Server).events)},
+	{"/3/openapi.json", getOnly("openapi", (*Server).openAPI)},
 
-	{"/metrics", getOnly("metrics", accessPublic, (*Server).scrape)},
-	{"/healthz", getOnly("healthz", accessPublic, (*Server).healthz)},
-	{"/readyz", getOnly("readyz", accessPublic, (*Server).readyz)},
+	{"/metrics", getOnly("metrics", (*Server).scrape)},
+	{"/healthz", getOnly("healthz", (*Server).healthz)},
+	{"/readyz", getOnly("readyz", (*Server).readyz)},
 }
 
-func getOnly(name string, need access, serve func(*Server, *call) (any, error)) map[string]operation {
-	return map[string]operation{http.MethodGet: {name: name, access: need, serve: serve}}
+func getOnly(name string, serve func(*Server, *call) (any, error)) map[string]operation {
+	return map[string]operation{http.MethodGet: {name: name, serve: serve}}
 }
 
 // Routes are the method and path of all operations, such as "GET /2/jobs/{id}", in order.
@@ -135,7 +144,7 @@ func findOperation(method, path string) (operation, map[string]string, error) {
 			method = http.MethodGet
 		}
 		if o, known := r.operations[method]; known {
-			return o, params, nil
+			return o.at(method, r.path), params, nil
 		}
 		return operation{}, nil, &Failure{Code: http.StatusMethodNotAllowed, Allow: r.methods(),
 			Message: fmt.Sprintf("Method %s is unsupported for path %s", tlsserver.Truncated(method), tlsserver.Truncated(path))}

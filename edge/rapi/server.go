@@ -49,8 +49,10 @@ type Config struct {
 	Hosts []string
 	// Ganeti says that the queue executes Ganeti's opcodes. Otherwise a GET that submits such a job is refused.
 	Ganeti bool
-	// AllowCommands permits submission of opcodes that run arbitrary commands.
-	AllowCommands bool
+	// Commands are those that users may submit.
+	Commands login.Commands
+	// OverSocket says that the queue learns only of this process who asks, not of its users. So it cannot tell whose a job is.
+	OverSocket bool
 	// Mailboxes and DeadLetters are statistics of the actor system.
 	Mailboxes   func() []kit.MailboxStat
 	DeadLetters func() uint64
@@ -100,7 +102,7 @@ func New(c Config) (*Server, error) {
 	s.replier = &replier{c.Table, ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request failed", "count")}
 	s.panics = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request handler panicked", "count")
 	s.metrics = newMetrics(s)
-	s.gate = &gate{logins: c.Logins, required: c.RequireAuthentication, failed: s.metrics.logins}
+	s.gate = &gate{logins: c.Logins, required: c.RequireAuthentication, failed: s.metrics.logins, overSocket: c.OverSocket}
 	s.Server = tlsserver.NewServer(tlsserver.Config{
 		Name:          "remote API",
 		CutOff:        "requests over the remote API were cut off",
@@ -133,11 +135,11 @@ func (s *Server) Stop() {
 type call struct {
 	http.ResponseWriter
 	*http.Request
-	params  map[string]string
-	body    raw
-	user    string
-	access  access // of the operation
-	request *tlsserver.Request
+	params    map[string]string
+	body      raw
+	user      login.User // who has logged in; zero: a guest
+	operation operation
+	request   *tlsserver.Request
 }
 
 // ServeHTTP answers one request.
@@ -180,11 +182,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if operation.changes(r) {
 		err = checkSite(r)
 	}
-	user := ""
+	var user login.User
 	if err == nil {
-		user, err = s.gate.authorize(r, operation.access)
+		user, err = s.gate.authorize(r, &operation)
 	}
-	if err == nil && operation.access == accessSubmit && !s.config.Ganeti {
+	if err == nil && operation.submits && !s.config.Ganeti {
 		err = newFailure(
 			http.StatusNotImplemented,
 			"%s %s submits a job of Ganeti, which runs in the place of Ganeti's daemons only: see lockstepd --ganeti",
@@ -196,18 +198,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerFailure(recorder, asFailure(err))
 		return
 	}
-	if user != "" {
-		r = request.Login(admission.User(user), r)
+	if user.Name() != "" {
+		r = request.Login(admission.User(user.Name()), r)
 	}
 	if err := request.Admit(); err != nil {
 		answerFailure(recorder, asFailure(err))
 		return
 	}
-	s.serveOperation(recorder, r, operation, &call{recorder, r, params, nil, user, operation.access, request})
+	s.serveOperation(recorder, &call{recorder, r, params, nil, user, operation, request})
 }
 
 // serveOperation reads the body and runs the operation of an authorised request. A change is logged with its user.
-func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation operation, c *call) {
+func (s *Server) serveOperation(w *responseRecorder, c *call) {
+	r, operation := c.Request, &c.operation
 	var err error
 	if c.body, err = readBody(c.request, r, operation.takesBody || !isReadOnly(r.Method)); err != nil {
 		w.Header().Set("Connection", "close") // the rest of the body is not read
@@ -220,7 +223,7 @@ func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation 
 	if operation.changes(r) {
 		// The error is not logged: it may quote what the client has sent.
 		s.config.Log.WithFields(logrus.Fields{
-			"user":    c.user,
+			"user":    c.user.Name(),
 			"address": tlsserver.RemoteHost(r),
 			"request": r.Method + " " + r.URL.Path,
 			"code":    w.code,

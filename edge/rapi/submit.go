@@ -11,6 +11,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/wire"
+	"lockstep/messages"
 )
 
 // Sources of entries in reason trails (queue.md 3.6).
@@ -72,15 +73,19 @@ func isReserved(entry raw) bool {
 		(source == job.RemoteSource || source == job.UserSource)
 }
 
-// reasonTrail returns a reason trail: the entries before, the reason in the query, and an entry
-// for the remote API.
+// reasonTrail returns a reason trail: the entries before, the reason in the query, and an entry for the remote API. Another entry names
+// the user, if that entry does not.
 func (c *call) reasonTrail(before []raw, source, text string) raw {
 	now := time.Now().UnixNano()
 	entries := before
 	if reason := c.URL.Query().Get("reason"); reason != "" {
 		entries = append(entries, reasonEntry(userSource, reason, now))
 	}
-	data, err := json.Marshal(append(entries, reasonEntry(source, text, now)))
+	entries = append(entries, reasonEntry(source, text, now))
+	if source != job.RemoteSource {
+		entries = append(entries, reasonEntry(job.RemoteSource, "user="+c.user.Name(), now))
+	}
+	data, err := json.Marshal(entries)
 	if err != nil {
 		panic(fmt.Errorf("a reason trail cannot be encoded: %w", err)) // JSON and strings can be encoded
 	}
@@ -111,7 +116,7 @@ func asClientError(err error) error {
 		return newFailure(http.StatusBadRequest, "Invalid body parameters: %s", text)
 	}
 	var failed *wire.Error
-	if errors.As(err, &failed) && failed.Class == "OpPrereqError" {
+	if errors.As(err, &failed) && failed.Class == "OpPrereqError" && !hasCode(err, messages.NotPermitted) {
 		return newFailure(http.StatusBadRequest, "%s", failed)
 	}
 	return err
@@ -249,16 +254,14 @@ func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 		if json.Unmarshal(m[opIDKey], &name) != nil {
 			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: opcode %d of a job has no %s", i+1, opIDKey)
 		}
-		if name == opRunCommand && !s.config.AllowCommands {
-			return nil, newFailure(http.StatusForbidden,
-				"%s may not be submitted over the remote API: it would let who has a password run any command; "+
-					"lockstepd --rapi-allow-commands permits it", opRunCommand)
+		if problem := s.config.Commands.Problem(c.user); problem != "" && name == opRunCommand {
+			return nil, newFailure(http.StatusForbidden, "%s", problem)
 		}
 		m[opIDKey] = quoteJSON(name)
 		var before []raw
 		// LUXI reports a trail that is no list.
 		if given := m.nullable("reason"); given == nil || json.Unmarshal(given, &before) == nil {
-			m["reason"] = c.reasonTrail(slices.DeleteFunc(before, isReserved), job.RemoteSource, "user="+c.user)
+			m["reason"] = c.reasonTrail(slices.DeleteFunc(before, isReserved), job.RemoteSource, "user="+c.user.Name())
 		}
 		draft[i] = m
 	}

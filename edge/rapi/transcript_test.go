@@ -99,6 +99,8 @@ func TestTheTranscriptOfGanetisServer(t *testing.T) {
 			switch {
 			case e.method == "HEAD":
 				require.Empty(t, a.body)
+			case e.code == 403:
+				require.Contains(t, b.failure(403, a), "needs the role", "Ganeti does not say what is missing")
 			case e.code != 200:
 				require.JSONEq(t, e.answer, a.body)
 			case e.answer != "" && json.Valid([]byte(e.answer)):

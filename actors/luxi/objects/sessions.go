@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/luxi/call"
 	"lockstep/actors/sessions"
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/core/session"
 	"lockstep/core/wire"
@@ -28,22 +29,23 @@ func askSessions(c *call.Call, ctx actor.Context, op sessions.Operation, then fu
 
 func sessionAnswer(c *call.Call) func(actor.Context, *sessions.CallResult) {
 	return func(ctx actor.Context, a *sessions.CallResult) {
-		c.Succeed(ctx, answer.Session{Valid: a.Valid, User: a.Session.User, Name: a.Session.Name, Proof: a.Session.Proof})
+		s := a.Session
+		c.Succeed(ctx, answer.Session{Valid: a.Valid, User: s.User, Name: s.Name, Proof: s.Proof, Account: s.Account})
 	}
 }
 
-// lockstepLoginLink takes []. The answer is an answer.LoginLink: a token with which one browser can log in once. Users of the remote
-// API get none.
+// lockstepLoginLink takes []. The answer is an answer.LoginLink: a token with which one browser can log in once, as the account of the
+// client. Users of the remote API get none.
 func lockstepLoginLink(c *call.Call, ctx actor.Context, args []json.RawMessage) error {
 	if err := wire.Arguments(args); err != nil {
 		return fmt.Errorf("LockstepLoginLink: %w", err)
 	}
 	user, _, _ := strings.Cut(c.By, ", ") // the rest is the process and the node
-	if !strings.HasPrefix(user, "uid=") {
+	if !strings.HasPrefix(user, "uid=") || c.From.UID == access.NoUID || c.From.Remote != "" || c.From.Daemon {
 		c.Fail(ctx, messages.PrereqFailure(messages.WrongState, "Only a client of the daemon's socket gets a login link"))
 		return nil
 	}
-	askSessions(c, ctx, sessions.MakeLink{User: user}, func(ctx actor.Context, a *sessions.CallResult) {
+	askSessions(c, ctx, sessions.MakeLink{Opens: session.ByLink(user, c.From)}, func(ctx actor.Context, a *sessions.CallResult) {
 		c.Config.Env.Log().WithField("by", c.By).Info("login link for the console made")
 		c.Succeed(ctx, answer.LoginLink{Token: a.Token, Seconds: int64(session.LinkLife.Seconds())})
 	})

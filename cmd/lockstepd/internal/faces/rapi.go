@@ -90,7 +90,8 @@ func runRapi(stop context.Context, c settings.Config, o options, ready func()) e
 		Logins:                login.New(c.Rapi.Users, log),
 		Hosts:                 hosts,
 		RequireAuthentication: o.rapi.requireAuthentication,
-		AllowCommands:         c.Rapi.AllowCommands,
+		Commands:              login.Commands{OfAdmins: c.Rapi.AllowCommands},
+		OverSocket:            true,
 		Connections:           int(o.rapi.clientsMax), //nolint:gosec // a bound of connections
 		Collectors:            []prometheus.Collector{listeners.BuildInfo()},
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -115,14 +116,14 @@ func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID, output rapi.OpenO
 		return fmt.Errorf("%s: %w", settings.RapiAddressFlag, err)
 	}
 	pages, err := console.New(console.Config{
-		Log:           env.Log(),
-		Queue:         rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}, a.Table),
-		Output:        output,
-		Logins:        a.sharedLogins(env.Log()),
-		AllowCommands: c.AllowCommands,
-		Version:       buildinfo.Read().Short(),
-		Port:          listener.Addr().(*net.TCPAddr).Port,
-		Table:         a.Table,
+		Log:      env.Log(),
+		Queue:    rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}, a.Table),
+		Output:   output,
+		Logins:   a.sharedLogins(env.Log()),
+		Commands: a.commands(),
+		Version:  buildinfo.Read().Short(),
+		Port:     listener.Addr().(*net.TCPAddr).Port,
+		Table:    a.Table,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -140,7 +141,7 @@ func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID, output rapi.OpenO
 		Logins:                a.sharedLogins(env.Log()),
 		Hosts:                 a.config.RapiHosts(),
 		RequireAuthentication: c.RequireAuthentication,
-		AllowCommands:         c.AllowCommands,
+		Commands:              a.commands(),
 		Mailboxes:             env.Mailboxes,
 		DeadLetters:           env.DeadLetters,
 		Collectors:            append(a.collectors, a.diskTimes, a.decisionTimes, a.unlocked, BuildInfo()),
@@ -153,6 +154,12 @@ func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID, output rapi.OpenO
 	a.consoleURL.Store(&url)
 	env.Log().WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).Info("remote API started")
 	return nil
+}
+
+// commands are those that users of the users file may submit. Only a daemon of root runs commands as their submitters, and none of a Ganeti
+// cluster does.
+func (a *RemoteAPI) commands() login.Commands {
+	return login.Commands{OfAdmins: a.config.Rapi.AllowCommands, AsAccounts: os.Geteuid() == 0 && !a.config.Ganeti.Enabled}
 }
 
 // sharedLogins are the logins of all servers that show jobs. They are the users of the remote API.
