@@ -84,10 +84,21 @@ func TestLeaseOfFive(t *testing.T) {
 
 func TestLeaseAlone(t *testing.T) {
 	l, _ := newTestLease("a")
+	lapsed := 0
+	l.onLapsed = func(time.Duration) { lapsed++ }
 	l.tick()
 	require.False(t, l.valid())
 	l.begin(1)
 	require.True(t, l.valid())
+	l.until = bootTime() - time.Minute // a busy machine has delayed the ticks
+	require.True(t, l.valid(), "no other node can lead")
+	require.Zero(t, lapsed)
+	l.until = bootTime() - time.Minute
+	l.voters = func() []raft.ServerID { return []raft.ServerID{"a", "b", "c"} }
+	require.False(t, l.valid())
+	l.acknowledged("b", 1, bootTime())
+	require.True(t, l.valid())
+	require.Equal(t, 1, lapsed)
 	none, _ := newTestLease()
 	none.begin(1)
 	require.False(t, none.valid())

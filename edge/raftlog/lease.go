@@ -69,10 +69,14 @@ func bootTime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// valid reports whether this node may act as the master at this moment: a majority has answered recently enough.
+// valid reports whether this node may act as the master at this moment: a majority has answered recently enough. A node that is the only
+// voter needs no answer, so its lease holds also where a busy machine delays tick.
 func (l *lease) valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.until > 0 && bootTime() >= l.until {
+		l.extend()
+	}
 	return l.until > 0 && bootTime() < l.until
 }
 
@@ -203,7 +207,7 @@ func (l *lease) extend() {
 	}
 	since, ok := l.majorityContact(now)
 	if until := since + l.inForce(); ok && until > l.until && until > now {
-		if l.until > 0 && l.until < now {
+		if l.until > 0 && l.until < now && since < now { // since is now on a node that is the only voter
 			l.onLapsed(now - l.until)
 		}
 		l.until = until
