@@ -121,12 +121,12 @@ func TestConfdFace(t *testing.T) {
 
 // ganeti-mond serves reports over HTTP on any node, also without a configuration and while no ConfD answers.
 func TestMondFace(t *testing.T) {
-	b := newNodeBench(t)
-	address := freePort(t, "127.0.0.1")
-	_, port, err := net.SplitHostPort(address)
+	address := loopback(t, 1)[0] // first: it is given back when the daemon has ended
+	host, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
+	b := newNodeBench(t)
 	require.NoError(t, os.Remove(b.path("var/lib/ganeti/config.data")))
-	code, output := b.command(mondName, "-b", "127.0.0.1", "-p", port)
+	code, output := b.command(mondName, "-b", host, "-p", port)
 	require.Zero(t, code, output)
 	require.FileExists(t, b.path("var/log/ganeti/monitoring-daemon.log"))
 	get := func(path string) string {
@@ -141,7 +141,7 @@ func TestMondFace(t *testing.T) {
 	}
 	require.Equal(t, "[1]", get("/"))
 	require.Eventually(t, func() bool { return strings.Contains(get("/1/report/all"), "diskstats") }, patience, time.Millisecond)
-	code, output = b.command(mondName, "-b", "127.0.0.1", "-p", port)
+	code, output = b.command(mondName, "-b", host, "-p", port)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, output, "already locked?")
 	b.end(mondName, syscall.SIGTERM)

@@ -13,7 +13,7 @@ func TestReadsOfRapiFaceWithoutLogin(t *testing.T) {
 	b := newRapiBench(t)
 	b.start(wconfdName)
 	b.start(luxidName)
-	code, output := b.command(rapiName, "-b", "127.0.0.1", "-p", b.port)
+	code, output := b.command(rapiName, "-b", b.host, "-p", b.port)
 	require.Zero(t, code, output)
 	for _, path := range []string{"/2/nodes?bulk=1", "/2/instances", "/2/groups", "/2/networks?bulk=1", "/2/tags", "/2/info", "/2/jobs"} {
 		status, body := b.request(http.MethodGet, path, "", "")

@@ -23,19 +23,17 @@ import (
 // rapiBench has a ganeti-rapi beside the daemons, with Ganeti's form of certificate and users file.
 type rapiBench struct {
 	*faceBench
-	port   string
-	client *http.Client
+	host, port string
+	client     *http.Client
 }
 
 func newRapiBench(t *testing.T) *rapiBench {
 	b := &rapiBench{faceBench: newFaceBench(t)}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	var err error
+	b.host, b.port, err = net.SplitHostPort(loopback(t, 1)[0])
 	require.NoError(t, err)
-	_, b.port, err = net.SplitHostPort(free.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, free.Close())
 	certificate, key := b.path("cert"), b.path("key")
-	_, err = rapi.EnsureCertificate(certificate, key, []string{"127.0.0.1"}, time.Now())
+	_, err = rapi.EnsureCertificate(certificate, key, []string{b.host}, time.Now())
 	require.NoError(t, err)
 	var both []byte
 	for _, path := range []string{key, certificate} {
@@ -67,14 +65,14 @@ func (b *rapiBench) users(name, password, option string) {
 
 func (b *rapiBench) startRapi() {
 	b.t.Helper()
-	code, output := b.command(rapiName, "-b", "127.0.0.1", "-p", b.port, "--require-authentication")
+	code, output := b.command(rapiName, "-b", b.host, "-p", b.port, "--require-authentication")
 	require.Zero(b.t, code, output)
 }
 
 // request returns code and body of an answer. login is user:password.
 func (b *rapiBench) request(method, path, login, body string) (int, string) {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, "https://127.0.0.1:"+b.port+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(b.t.Context(), method, "https://"+net.JoinHostPort(b.host, b.port)+path, strings.NewReader(body))
 	require.NoError(b.t, err)
 	if user, password, given := strings.Cut(login, ":"); given {
 		r.SetBasicAuth(user, password)
@@ -104,7 +102,7 @@ func TestRapiFace(t *testing.T) {
 	info, err := os.Stat(b.path("run/ganeti/ganeti-rapi.pid"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	code, output := b.command(rapiName, "-b", "127.0.0.1", "-p", b.port)
+	code, output := b.command(rapiName, "-b", b.host, "-p", b.port)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, output, "already locked?")
 
@@ -170,7 +168,7 @@ func TestRapiFaceOptions(t *testing.T) {
 		{[]string{"-p", "0"}, exitUsage, "is not a port"},
 		{[]string{"-K", "file"}, exitUsage, "set both or none"},
 		{[]string{"argument"}, exitUsage, "takes no arguments"},
-		{[]string{"-b", "127.0.0.1", "-p", b.port, "-K", "/nonexistent", "-C", "/nonexistent"}, exitFailed, "/nonexistent"},
+		{[]string{"-b", b.host, "-p", b.port, "-K", "/nonexistent", "-C", "/nonexistent"}, exitFailed, "/nonexistent"},
 		{[]string{"-b", "192.0.2.1", "-p", b.port}, exitFailed, "192.0.2.1"},
 	} {
 		code, output := b.command(rapiName, c.args...)

@@ -14,15 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// freePort returns an address of this machine that no program uses.
-func freePort(t testing.TB, host string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
-
 // reportOf returns the data of a report of a daemon; nil: it does not answer, or has none.
 func reportOf(address, path, user string) map[string]any {
 	r, err := http.NewRequest(http.MethodGet, "http://"+address+"/1/report/"+path, http.NoBody)
@@ -56,8 +47,8 @@ func awaitReport(t *testing.T, address, path, user string, wanted func(data map[
 }
 
 func TestMondShowsARunningJob(t *testing.T) {
+	address := loopback(t, 1)[0] // first: it is given back when the daemon has ended
 	d := newDaemon(t)
-	address := freePort(t, "127.0.0.1")
 	require.NoError(t, os.MkdirAll(d.path("lib", "rapi"), 0o750))
 	require.NoError(t, os.WriteFile(d.path("lib", "rapi", "users"), []byte("reader secret read\n"), 0o600))
 	d.start("--mond-address", address)
@@ -84,7 +75,7 @@ func TestMondThroughAFailover(t *testing.T) {
 	c := newClusterAt(t, loopback(t, 3), func(_ int, m *member) {
 		host, _, err := net.SplitHostPort(m.address)
 		require.NoError(t, err)
-		m.mond = freePort(t, host)
+		m.mond = net.JoinHostPort(host, "1815")
 		addresses[m.name] = m.mond
 		m.flags = []string{"--mond-address", m.mond}
 	})
