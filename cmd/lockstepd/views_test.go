@@ -18,8 +18,9 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// agreeTimeout is how long all views of a job may take to agree.
-const agreeTimeout = 5 * time.Second
+// agreeTimeout is how long all views of a job may take to agree. It is shorter than the 20 s for which a watching client waits, so that a lost
+// update is not replaced by the next question.
+const agreeTimeout = 15 * time.Second
 
 // view is the data of a job that clients receive.
 type view struct {
