@@ -41,8 +41,8 @@ type Child struct {
 	exit    <-chan unix.WaitStatus
 }
 
-// exitTimeout is how long the status of an ended child may take.
-const exitTimeout = time.Second
+// exitTimeout is how long the status of an ended child may take: the fork server reaps it, and may wait for a processor on a busy machine.
+const exitTimeout = 10 * time.Second
 
 // Status returns how the child has ended. The caller waits for the end first. false: the fork server has ended and cannot tell.
 func (c *Child) Status() (unix.WaitStatus, bool) {
