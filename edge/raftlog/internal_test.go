@@ -290,3 +290,12 @@ func TestSnapshotsKeepTwo(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 3)
 }
+
+// Who loses the leadership does not know whether its last change of the membership is committed, and says so.
+func TestAChangeOfUnknownOutcome(t *testing.T) {
+	require.NoError(t, wrapChangeError("removing", "b", nil))
+	require.NotContains(t, wrapChangeError("removing", "b", raft.ErrNotLeader).Error(), "all the same")
+	err := wrapChangeError("removing", "b", raft.ErrLeadershipLost)
+	require.ErrorIs(t, err, raft.ErrLeadershipLost)
+	require.ErrorContains(t, err, "the next master may make the change all the same")
+}

@@ -170,8 +170,11 @@ func findServer(r *raft.Raft, id raft.ServerID) (raft.Server, bool) {
 }
 
 func wrapChangeError(action, name string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s node %s: %w", action, name, err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, raft.ErrLeadershipLost): // the entry is in the log of this node at least
+		return fmt.Errorf("%s node %s: %w; the next master may make the change all the same: see lockstep node list", action, name, err)
 	}
-	return nil
+	return fmt.Errorf("%s node %s: %w", action, name, err)
 }
