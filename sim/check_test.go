@@ -28,6 +28,7 @@ func TestCheckersBite(t *testing.T) {
 	bites[checkRunDirs{}.Name()] = true      // TestAnOperatorChangesWhatLiesAround
 	bites[(&checkWithheld{}).Name()] = true  // TestGanetisProcessesWait
 	bites[(&checkFollowed{}).Name()] = true  // TestFollowersGetEverything
+	bites[(&checkProgress{}).Name()] = true  // TestShownProgressWasSaid
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string

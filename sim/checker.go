@@ -27,7 +27,7 @@ func allCheckers() []Checker {
 		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkWithheld{}, &checkRetention{}, &checkFilters{},
 		&checkOwnRules{}, &checkLimits{}, &checkStartOrder{}, &checkExpected{}, checkRest{}, &checkClientOrders{},
 		&checkStarts{}, &checkBegun{}, newCheckMarks(), &checkLogins{}, &checkFound{}, &checkEdited{}, &checkVanished{},
-		&checkOutput{}, &checkFollowed{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
+		&checkOutput{}, &checkFollowed{}, &checkProgress{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
 		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{},
 	}
 }

@@ -32,15 +32,16 @@ type command struct {
 }
 
 // script is what a command does, as its argv spells it: "sim run_for=5 exit=3
-// say=hello floods=40 writes=20 every=0.1 stubborn hides=session": seconds, exit status, a line of output, pieces of output,
-// pieces of output for readers and their distance in seconds, deaf to SIGTERM, started in a session or without its environment, in its own
-// process group.
+// say=hello floods=40 writes=20 says=3 every=0.1 stubborn hides=session": seconds, exit status, a line of output, pieces of output,
+// pieces of output for readers, lines about its progress, the distance of both in seconds, deaf to SIGTERM, started in a session or without
+// its environment, in its own process group.
 type script struct {
 	runFor   time.Duration
 	exit     int
 	say      string
 	floods   int // pieces of output of 64 kB, every 0.1 s
 	writes   int // pieces of output, see piece; they alone go to readers, too. runFor begins after the last one
+	says     int // lines about its progress
 	every    time.Duration
 	stubborn bool
 	hides    hiding
@@ -74,6 +75,8 @@ func parseScript(argv []string) (script, error) {
 			s.floods, err = strconv.Atoi(value)
 		case "writes":
 			s.writes, err = strconv.Atoi(value)
+		case "says":
+			s.says, err = strconv.Atoi(value)
 		case "every":
 			s.every, err = seconds(value)
 		case "stubborn":
@@ -170,6 +173,9 @@ func (p *process) startCommand(index int, s script, timeout float64) {
 		m.world.clock.After(time.Duration(i)*100*time.Millisecond, c.life, func() {
 			p.shell.log(slices.Repeat([]jobproc.LogEntry{stdout(strings.Repeat("x", 4000) + "\n")}, 16)...)
 		})
+	}
+	for i := range s.says {
+		m.world.clock.After(time.Duration(i)*s.every, c.life, func() { c.say(i + 1) })
 	}
 	c.write()
 	c.armStop()

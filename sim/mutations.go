@@ -107,6 +107,7 @@ var AllMutations = slices.Concat([]Mutation{
 	{"held-reports", "a job process that has asked for permission reports no progress until it has it", Mutations{DelayReports: true}},
 	{"unheard-progress", "the queue does not receive the progress of job processes",
 		Mutations{Alter: drops("daemon/queue", &messages.JobProgressed{})}},
+	{"lasting-progress", "the progress of a command is shown until another command of its job says something", Mutations{NewAlter: keepsProgress}},
 	{"lost-wishes", "a client order that reaches the queue after the job's end gets no answer", Mutations{Alter: dropsLateAnswers}},
 	{"untold-progress", "the progress of a job is not replicated before its process asks to begin the next opcode",
 		Mutations{Alter: dropsProgress}},

@@ -197,3 +197,21 @@ func renewsSessions(_ string, m any) any {
 	read.GetRead().Content = bytes.ReplaceAll(read.GetRead().Content, []byte(`"used":`), []byte(`"used":9`))
 	return read
 }
+
+// keepsProgress repeats the last progress of a job in reports without any.
+func keepsProgress() func(string, any) any {
+	last := map[int64]*messages.CommandProgress{}
+	return func(_ string, m any) any {
+		report, is := m.(*messages.JobProgressed)
+		switch {
+		case !is:
+		case report.Progress != nil:
+			last[report.Id] = report.Progress
+		case last[report.Id] != nil:
+			report = proto.CloneOf(report)
+			report.Progress = last[report.Id]
+			return report
+		}
+		return m
+	}
+}

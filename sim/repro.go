@@ -26,6 +26,7 @@ type Repro struct {
 	Programs  int       `json:"programs,omitempty"`  // see runOptions
 	Ganeti    int       `json:"ganeti,omitempty"`    // see runOptions
 	Followers int       `json:"followers,omitempty"` // see runOptions
+	Progress  int       `json:"progress,omitempty"`  // see runOptions
 	Mutation  string    `json:"plant,omitempty"`
 	Schedule  *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
@@ -65,6 +66,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 		Removals:  c.Removals,
 		Programs:  c.Programs,
 		Followers: c.Followers,
+		Progress:  c.Progress,
 		Mutations: mutations,
 		Schedule:  c.Schedule,
 		Sink:      sink,

@@ -21,6 +21,7 @@ type runOptions struct {
 	Programs  int             // about one of so many seeds has programs that compete with jobs for locks; 0: none
 	Holders   int             // in about one of so many seeds job programs take time to load, and clients hold jobs meanwhile; 0: none
 	Followers int             // about one of so many seeds has clients that follow the output of their jobs; 0: none
+	Progress  int             // about one of so many seeds has clients that look at the progress of commands; 0: none
 	Ganeti    int             // in about one of so many seeds Ganeti's program runs the jobs of its opcodes, on one node; 0: none
 	Mutations Mutations
 	Sink      func(Line)
@@ -135,6 +136,9 @@ func (w *World) addOthers(seed uint64, o runOptions) {
 	if followers := followerCount(seed, o.Followers); followers > 0 {
 		w.followers = newFollowers(w, followers)
 	}
+	if clients := progressCount(seed, o.Progress); clients > 0 {
+		w.progressWork = newProgressWork(w, clients)
+	}
 }
 
 // configClients is the number of clients that change the configuration in the run of a seed: 1 to 3 in one of oneOf seeds, otherwise 0.
@@ -209,6 +213,7 @@ func (w *World) workDone(work *workload) bool {
 		w.holders.done() &&
 		w.programWork.done() &&
 		w.followers.done() &&
+		w.progressWork.done() &&
 		w.crowd.done() &&
 		w.removals.done() &&
 		w.kernel.Idle() &&

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/answer"
 	"lockstep/core/paths"
 	"lockstep/sim/simdisk"
 )
@@ -32,6 +33,7 @@ import (
 //	    a filter rule; its predicates one a line, see parsePredicates
 //	set NAME=VALUE ...               settings
 //	why job=N                        what holds it back
+//	progress [client=N] job=N        what is shown of the progress of its command
 //	list [client=N]                  what the daemon says
 //	settle                           all that can happen without time passing
 //	run [for=SECONDS]                60 by default
@@ -105,6 +107,7 @@ var verbs = map[string]func(*scenario, *testing.T, *datadriven.TestData) error{
 	"filter":   (*scenario).filter,
 	"set":      (*scenario).set,
 	"why":      (*scenario).why,
+	"progress": (*scenario).progress,
 	"priority": (*scenario).priority,
 	"archive":  (*scenario).archive,
 	"locks":    (*scenario).locks,
@@ -211,6 +214,22 @@ func (s *scenario) list(t *testing.T, d *datadriven.TestData) error {
 		}
 		for _, row := range rows {
 			c.tracef("is told that job %d is %s", row.ID, row.Status)
+		}
+	})
+	s.world.RunReady()
+	return nil
+}
+
+func (s *scenario) progress(t *testing.T, d *datadriven.TestData) error {
+	c, id := s.client(t, d), job64(t, d)
+	c.lookAtProgress(id, func(p *answer.Progress, err error) {
+		switch {
+		case err != nil:
+			c.tracef("is told: %v", err)
+		case p == nil:
+			c.tracef("is told of no progress of job %d", id)
+		default:
+			c.tracef("is told of the progress of job %d: %s %s", id, p.Share(), p.Text)
 		}
 	})
 	s.world.RunReady()

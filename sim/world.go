@@ -137,19 +137,20 @@ type World struct {
 	orderedPanics []*orderedPanic
 	// garbled says that job files were replaced from outside.
 	garbled      bool
-	config       *configWork  // nil: no client changes the configuration
-	browsers     *browsers    // nil: no browser uses the console
-	readers      *readers     // nil: no client only asks
-	hands        *hands       // nil: no operator changes directories and files
-	programWork  *programWork // nil: no program competes for locks
-	lostHolds    []int64      // jobs with a hold whose answer was lost
-	removals     *removals    // nil: nobody removes files of jobs
-	crowd        *crowd       // nil: connections are not bounded
-	programs     []*program   // that live
-	holders      *holders     // nil: job programs load in no time, and no client waits for starts
-	followers    *followers   // nil: no client follows the output of jobs
-	panics       uint64       // injected panics so far
-	finalListing []listed     // the daemon's list of jobs at the end
+	config       *configWork   // nil: no client changes the configuration
+	browsers     *browsers     // nil: no browser uses the console
+	readers      *readers      // nil: no client only asks
+	hands        *hands        // nil: no operator changes directories and files
+	programWork  *programWork  // nil: no program competes for locks
+	lostHolds    []int64       // jobs with a hold whose answer was lost
+	removals     *removals     // nil: nobody removes files of jobs
+	crowd        *crowd        // nil: connections are not bounded
+	programs     []*program    // that live
+	holders      *holders      // nil: job programs load in no time, and no client waits for starts
+	followers    *followers    // nil: no client follows the output of jobs
+	progressWork *progressWork // nil: no client looks at the progress of commands
+	panics       uint64        // injected panics so far
+	finalListing []listed      // the daemon's list of jobs at the end
 }
 
 // oneShard makes actor systems cheap. Their thousand maps have many shards each, to reduce

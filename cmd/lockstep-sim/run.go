@@ -89,6 +89,8 @@ func (o *runOptions) reproFlags(c *cobra.Command) {
 		"in about one of `n` seeds Ganeti's program runs the jobs of its opcodes, on one node; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Followers, "followers", sim.FollowerSeeds,
 		"about one of `n` seeds has clients that follow the output of their jobs; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Progress, "progress", sim.ProgressSeeds,
+		"about one of `n` seeds has clients that look at the progress of commands; 1: all, 0: none")
 	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "the `name` of a mutation, a bug built into the run; run --help lists them")
 }
 
