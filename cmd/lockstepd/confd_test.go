@@ -23,7 +23,7 @@ func (d *daemon) defaultConfdFlags(more ...string) []string {
 	return append([]string{"--data-dir", d.path("lib"), "--run-dir", d.path("run"), "--log-dir", d.path("log"), "--rapi-address", "", "--mond-address", ""}, more...)
 }
 
-// A daemon whose default port is taken says so and takes jobs. A port that the operator has chosen must be free.
+// A daemon whose default port is taken takes jobs, and says nothing of a server that nobody has asked for. A port that the operator has chosen must be free.
 func TestConfdPortIsTaken(t *testing.T) {
 	d := newDaemon(t)
 	const address = "127.0.0.1:" + confdPort
@@ -32,8 +32,8 @@ func TestConfdPortIsTaken(t *testing.T) {
 		defer taker.Close()
 	}
 	d.awaitReady(d.launchProgram(filepath.Join(programs, "lockstepd"), d.defaultConfdFlags()...))
-	require.Contains(t, d.logged(), "ConfD answers no queries: its default address cannot be used")
-	require.Contains(t, d.logged(), address)
+	require.NotContains(t, d.logged(), "ConfD")
+	require.NotContains(t, d.logged(), "configuration queries")
 	d.dial().submit(command("true"))
 	require.Zero(t, d.stop())
 

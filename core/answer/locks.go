@@ -55,6 +55,33 @@ func (l Lock) Waiters(waits []LockWait) []LockWaiter {
 	return all
 }
 
+// IsBeside reports whether nobody holds or requests the lock exclusively or alone: all who share it have or want another one, too. The big
+// lock of Ganeti, which nearly every job shares, is shown only if it is not beside the others.
+func (l Lock) IsBeside(all []Lock) bool {
+	alone := map[string]bool{}
+	for _, owner := range l.Owners {
+		alone[owner] = true
+	}
+	for _, w := range l.Pending {
+		alone[w.Owner] = true
+		if w.Mode == "exclusive" {
+			return false
+		}
+	}
+	for _, other := range all {
+		if other.Name == l.Name {
+			continue
+		}
+		for _, owner := range other.Owners {
+			delete(alone, owner)
+		}
+		for _, w := range other.Pending {
+			delete(alone, w.Owner)
+		}
+	}
+	return l.Mode != "exclusive" && len(alone) == 0
+}
+
 // LockWaiter is an owner that waits for a lock.
 type LockWaiter struct {
 	Mode  string `json:"mode"`

@@ -290,13 +290,24 @@ func (d *definitionCompiler) lock(field string, from LockDefinition) lockTemplat
 			t.listParam = param
 		}
 	}
-	// An example of the template must name a lock.
+	if t.name == nil && from.Lock != "" {
+		return t // the template has a mistake
+	}
+	// An example of the template must name a lock. What begins with a parameter has no certain level.
 	example := from.Lock
 	if templated {
 		example = t.name[0].text + "x"
 	}
-	if l, ok := demand.ParseLockName(example); (t.name != nil || from.Lock == "") && (!ok || templated && l.Level() == lock.Cluster) {
+	full, err := lock.Meant(example)
+	l, ok := demand.ParseLockName(full)
+	switch {
+	case err != nil:
+		d.fail(field+".lock", err.Error())
+	case !ok || templated && (l.Level() == lock.Cluster || t.name[0].text == ""):
 		d.fail(field+".lock", "want "+demand.LockNameDescription+", found "+rawjson.Quoted(from.Lock))
+	case full != example:
+		// The level is certain before any value is there: no value can change it.
+		t.name = append(template{{text: lock.Free.String() + "/"}}, t.name...)
 	}
 	return t
 }

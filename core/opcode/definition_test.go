@@ -87,6 +87,24 @@ func TestADefinitionAddsAnOpcode(t *testing.T) {
 		"the stronger mode includes the other")
 }
 
+// A name whose first word is no level is that of a free lock, whatever the values of parameters are.
+func TestShortLockNamesInADefinition(t *testing.T) {
+	for name, want := range map[string]string{
+		"deploy":       "lock/deploy X",
+		"db/x":         "lock/db/x X",
+		"db/${target}": "lock/db/e/n1 X",
+		"nod${target}": "lock/node/n1 X",
+		"lock/a":       "lock/a X",
+	} {
+		d := drain()
+		d.Locks = []LockDefinition{{name, "exclusive"}}
+		c, err := Builtin().With([]Definition{d})
+		require.NoError(t, err, name)
+		input := parsed(t, c, `{"OP_ID": "OP_SITE_DRAIN", "nodes": ["n1"], "target": "e/n1"}`).Input
+		require.Equal(t, "cluster/BGL S, "+want, requiredLocks(t, c, input, nil), name)
+	}
+}
+
 func TestExpansion(t *testing.T) {
 	c := drainCatalogue(t)
 	expand := func(raw string) string {
@@ -200,7 +218,7 @@ func TestErrorsOfDefinitions(t *testing.T) {
 		"value":            {func(d *Definition) { d.Env["A"] = "${b}" }, "env.A: ${b} stands for no parameter"},
 		"directory":        {func(d *Definition) { d.Cwd = "tmp" }, `cwd: want an absolute path`},
 		"time-out":         {func(d *Definition) { d.Timeout = "soon" }, `timeout: want a number of seconds greater than 0 and at most 1000000000, found "soon"`},
-		"lock":             {func(d *Definition) { d.Locks[1].Lock = "nodes/${target}" }, `locks[1].lock: want the name of a lock: `},
+		"lock":             {func(d *Definition) { d.Locks[1].Lock = "nodes/${target}" }, `locks[1].lock: did you mean node/`},
 		"no lock":          {func(d *Definition) { d.Locks[1].Lock = "" }, `locks[1].lock: want the name of a lock: `},
 		"open level":       {func(d *Definition) { d.Locks[1].Lock = "${target}/a" }, `locks[1].lock: want the name of a lock: `},
 		"cluster":          {func(d *Definition) { d.Locks[1].Lock = "cluster/${target}" }, `locks[1].lock: want the name of a lock: `},

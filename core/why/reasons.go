@@ -181,7 +181,7 @@ func (w Style) because(s Sentence, r answer.Reason) Sentence {
 		parts = append(parts, w.Short(r.RuleReason))
 	}
 	if r.By != "" {
-		parts = append(parts, "made by "+w.Short(r.By))
+		parts = append(parts, "made by "+w.Short(record.User(r.By)))
 	}
 	if parts == nil {
 		return s

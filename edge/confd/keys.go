@@ -31,7 +31,8 @@ type keyFiles struct {
 	former      []byte    // the key before the present one; nil: there is none
 	formerUntil time.Time // when former ends
 	keys        *confd.Keys
-	complained  string // the last complaint
+	complained  string       // the last complaint
+	level       logrus.Level // of messages that need no action
 }
 
 // keyFile is what one of the files of ConfD's keys was when it was read last, to see whether it has changed.
@@ -40,7 +41,13 @@ type keyFile struct {
 	content []byte      // nil: there is none that can be a key
 }
 
-func newKeyFiles(dir string, log *logrus.Logger) *keyFiles { return &keyFiles{dir: dir, log: log} }
+func newKeyFiles(dir string, log *logrus.Logger, quiet bool) *keyFiles {
+	k := &keyFiles{dir: dir, log: log, level: logrus.InfoLevel}
+	if quiet {
+		k.level = logrus.DebugLevel
+	}
+	return k
+}
 
 // read looks at the files and returns the keys that are valid now. A key that was replaced stays valid for keyOverlap.
 func (k *keyFiles) read(now time.Time) *confd.Keys {
@@ -55,7 +62,7 @@ func (k *keyFiles) read(now time.Time) *confd.Keys {
 	}
 	if changed || k.keys == nil {
 		k.keys = confd.NewKeys(k.key.content, k.other.content, k.former)
-		k.log.WithField("keys", k.keys.Len()).Info("configuration queries: keys loaded")
+		k.log.WithField("keys", k.keys.Len()).Log(k.level, "configuration queries: keys loaded")
 	}
 	return k.keys
 }
@@ -90,7 +97,7 @@ func (k *keyFiles) look(f *keyFile, name string, isMain bool) (changed bool) {
 		k.complained = text
 		log := k.log.WithFields(logrus.Fields{"path": path, "err": err})
 		if f.content == nil && errors.Is(err, fs.ErrNotExist) {
-			log.Info("configuration queries: no key yet; queries are answered once the file is there (lockstep confd rotate-key makes it)")
+			log.Log(k.level, "configuration queries: no key yet; queries are answered once the file is there (lockstep confd rotate-key makes it)")
 		} else {
 			log.Warn("configuration queries: key cannot be read; the keys in force stay")
 		}

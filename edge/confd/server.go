@@ -40,6 +40,7 @@ type Config struct {
 	Log     *logrus.Logger
 	Address string // host:port
 	DataDir string // has the files of the keys
+	Quiet   bool   // nobody has asked for the server: what needs no action is logged for debugging only
 	// Now returns the time; nil: that of the system.
 	Now func() time.Time
 }
@@ -85,7 +86,7 @@ func listen(network string, c Config) (*Server, error) {
 		done:    make(chan struct{}),
 	}
 	s.failures = ratelog.New(c.Log, logrus.DebugLevel, "configuration queries: read or answer failed", "count")
-	files := newKeyFiles(c.DataDir, c.Log)
+	files := newKeyFiles(c.DataDir, c.Log, c.Quiet)
 	s.keys.Store(files.read(c.Now()))
 	s.running.Go(func() { s.watchKeys(files) })
 	for range min(max(runtime.GOMAXPROCS(0), readersMin), readersMax) {

@@ -86,7 +86,7 @@ func TestTheKeyIsWaitedForAndReplaced(t *testing.T) {
 
 func TestTheFormerKeyEnds(t *testing.T) {
 	dir := t.TempDir()
-	files := newKeyFiles(dir, logrus.New())
+	files := newKeyFiles(dir, logrus.New(), false)
 	now := time.Unix(1000, 0)
 	require.True(t, files.read(now).IsEmpty())
 	write(t, filepath.Join(dir, "hmac.key"), key)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockstep/core/answer"
+	"lockstep/core/lock"
 	"lockstep/core/why"
 	"lockstep/edge/rapi"
 )
@@ -56,6 +57,9 @@ func (x *Console) locks(q *request) error {
 	}
 	v := locksView{Tree: waitTree(found.Waits)}
 	for _, l := range found.Locks {
+		if l.Name == lock.BGL.String() && l.IsBeside(found.Locks) {
+			continue
+		}
 		row := lockRow{Name: l.Name, Mode: l.Mode}
 		for _, o := range l.Owners {
 			row.Owners = append(row.Owners, ownerOf(o))

@@ -129,6 +129,21 @@ func TestProgressOnThePages(t *testing.T) {
 	require.NotContains(t, page, "<progress")
 }
 
+// Ganeti's big lock, which each job shares, is shown only if it matters.
+func TestTheBigLockIsShownIfItMatters(t *testing.T) {
+	const owner = `{"job": 7}`
+	shared := answer.Lock{Name: "cluster/BGL", Mode: "shared", Owners: []string{owner}}
+	deploy := answer.Lock{Name: "lock/deploy", Mode: "exclusive", Owners: []string{owner}}
+	alone := answer.Lock{Name: "cluster/BGL", Mode: "exclusive", Owners: []string{owner}}
+	queue, a := hostileQueue(), newAudited(t)
+	queue["LockstepLocks"] = answer.Locks{Locks: []answer.Lock{shared, deploy}}
+	page := a.view(queue, "/ui/locks")
+	require.Contains(t, page, "lock/deploy")
+	require.NotContains(t, page, "cluster/BGL")
+	queue["LockstepLocks"] = answer.Locks{Locks: []answer.Lock{alone}}
+	require.Contains(t, a.view(queue, "/ui/locks"), "cluster/BGL")
+}
+
 // JSON in a form keeps its meaning.
 func TestHostileJSONKeepsItsMeaning(t *testing.T) {
 	text := indented([]string{hostile})

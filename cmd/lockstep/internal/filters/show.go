@@ -16,6 +16,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/cmd/lockstep/internal/jobs"
 	"lockstep/core/job"
 	"lockstep/core/words"
 )
@@ -145,9 +146,10 @@ func (r rule) print(out io.Writer, now time.Time, colours term.Palette) {
 		fmt.Fprintln(out, "  Reasons:")
 	}
 	for _, entry := range r.Reasons {
-		text := term.Visible(entry.Source)
-		if entry.Text != "" {
-			text += ": " + term.Visible(term.Shortened(entry.Text, term.ValueMax))
+		source, said := jobs.SourceInWords(entry.Source, entry.Text)
+		text := term.Visible(source)
+		if said != "" {
+			text += ": " + term.Visible(term.Shortened(said, term.ValueMax))
 		}
 		fmt.Fprintf(out, "    %s (%s)\n", text, term.FullClock(now, time.Unix(0, entry.Nanos)))
 	}

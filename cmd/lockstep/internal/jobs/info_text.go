@@ -110,7 +110,7 @@ func (p infoPrinter) reason(step any) string {
 	if !ok || len(parts) != 3 {
 		return cli.JSONText(step)
 	}
-	text, said := sourceInWords(cli.PlainText(parts[0]), cli.PlainText(parts[1]))
+	text, said := SourceInWords(cli.PlainText(parts[0]), cli.PlainText(parts[1]))
 	if said != "" {
 		text += ": " + said
 	}
@@ -134,8 +134,8 @@ func withoutOwnStep(trail []any) []any {
 	return trail
 }
 
-// sourceInWords is a source of a reason trail, with its text, in words: the submitter by name, and this program without Ganeti's prefix.
-func sourceInWords(source, text string) (string, string) {
+// SourceInWords is a source of a reason trail, with its text, in words: the submitter by name, and this program without Ganeti's prefix.
+func SourceInWords(source, text string) (string, string) {
 	switch source {
 	case job.UserSource:
 		_, process, _ := strings.Cut(text, ", ")

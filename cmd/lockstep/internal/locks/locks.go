@@ -124,7 +124,7 @@ func runLocks(ctx context.Context, opts locksOptions, globals *cli.Globals, name
 	}
 	all := state.Locks
 	state.Locks = slices.DeleteFunc(slices.Clone(all), func(row answer.Lock) bool {
-		return isIdle(row) || len(names) == 0 && row.Name == bigLock && isBeside(row, all)
+		return isIdle(row) || len(names) == 0 && row.Name == bigLock && row.IsBeside(all)
 	})
 	switch {
 	case opts.Graph:
@@ -193,32 +193,6 @@ func standsFor(r answer.Lock, argument string) bool {
 		return r.Mode == "exclusive"
 	}
 	return member != "" && r.Name == kind+"/"+lockset
-}
-
-// isBeside reports whether nobody holds or requests the lock exclusively or alone: all who share it have or want another one, too.
-func isBeside(r answer.Lock, all []answer.Lock) bool {
-	alone := map[string]bool{}
-	for _, owner := range r.Owners {
-		alone[owner] = true
-	}
-	for _, w := range r.Pending {
-		alone[w.Owner] = true
-		if w.Mode == "exclusive" {
-			return false
-		}
-	}
-	for _, other := range all {
-		if other.Name == r.Name {
-			continue
-		}
-		for _, owner := range other.Owners {
-			delete(alone, owner)
-		}
-		for _, w := range other.Pending {
-			delete(alone, w.Owner)
-		}
-	}
-	return r.Mode != "exclusive" && len(alone) == 0
 }
 
 // isIdle reports whether the lock itself is neither held nor requested.

@@ -99,7 +99,11 @@ func valuesOf(r report) string {
 			if d.Serial == nil {
 				return ""
 			}
-			return fmt.Sprintf("serial %d, %d ssconf files behind", *d.Serial, d.Behind)
+			text := fmt.Sprintf("serial %d", *d.Serial)
+			if d.Behind > 0 {
+				text += fmt.Sprintf(", %d ssconf files behind", d.Behind)
+			}
+			return text
 		})
 	}
 	return otherValues(r)

@@ -11,12 +11,12 @@ import (
 	"lockstep/edge/confd"
 )
 
-// unaskedLevel is the level of the message that a server of Ganeti's does not run at its default address. Without Ganeti none is needed.
-func unaskedLevel(c settings.Config) logrus.Level {
-	if c.Ganeti.Enabled {
-		return logrus.WarnLevel
+// unaskedLevel is the level of messages about a server of Ganeti's that no flag asks for. Where there is a Ganeti they have this level.
+func unaskedLevel(c settings.Config, given bool, level logrus.Level) logrus.Level {
+	if c.Ganeti.Enabled || given {
+		return level
 	}
-	return logrus.InfoLevel
+	return logrus.DebugLevel
 }
 
 // OpenConfd starts the server of queries about the configuration before the tree of actors, so that it is there in each role; nil: there is
@@ -27,16 +27,17 @@ func OpenConfd(c settings.Config, log *logrus.Logger, node string) (*confd.Serve
 	if err != nil || address == "" {
 		return nil, err
 	}
-	server, err := confd.Listen(confd.Config{Log: log, Address: address, DataDir: c.DataDir})
+	level := unaskedLevel(c, c.Confd.AddressGiven, logrus.InfoLevel)
+	server, err := confd.Listen(confd.Config{Log: log, Address: address, DataDir: c.DataDir, Quiet: level == logrus.DebugLevel})
 	isUnusable := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 	if isUnusable && !c.Confd.AddressGiven {
-		log.WithFields(logrus.Fields{"address": address, "err": err}).Log(unaskedLevel(c),
+		log.WithFields(logrus.Fields{"address": address, "err": err}).Log(unaskedLevel(c, false, logrus.WarnLevel),
 			"ConfD answers no queries: its default address cannot be used; choose another with --confd-address, or none")
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", settings.ConfdAddressFlag, err)
 	}
-	log.WithField("address", server.Address().String()).Info("ConfD answers queries about the configuration")
+	log.WithField("address", server.Address().String()).Log(level, "ConfD answers queries about the configuration")
 	return server, nil
 }

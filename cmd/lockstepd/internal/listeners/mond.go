@@ -92,7 +92,7 @@ func (m *Mond) open(api *RemoteAPI) error {
 	}
 	listener, err := net.Listen("tcp", c.Address)
 	if errors.Is(err, syscall.EADDRINUSE) && !c.AddressGiven {
-		m.log.WithField("address", c.Address).Log(unaskedLevel(m.config),
+		m.log.WithField("address", c.Address).Log(unaskedLevel(m.config, false, logrus.WarnLevel),
 			"MonD not started: its default address is in use; choose another with --mond-address, or none")
 		return nil
 	}
@@ -116,6 +116,7 @@ func (m *Mond) open(api *RemoteAPI) error {
 		url = "https://" + listener.Addr().String()
 	}
 	m.url.Store(&url)
-	m.log.WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).Info("MonD started")
+	m.log.WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).
+		Log(unaskedLevel(m.config, c.AddressGiven, logrus.InfoLevel), "MonD started")
 	return nil
 }
