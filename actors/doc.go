@@ -27,6 +27,9 @@
 //	           configuration
 //	sessions   the sessions of the console, its login  connections             answers only
 //	           links
+//	grants     the roles granted to users and groups   connections             luxi: the grants
+//	features   what the versions of the members of a   connections             replicator: questions for the
+//	           cluster know                                                    members
 //	confd      the snapshot that queries are answered  none                    the server of queries: each
 //	           from                                                            configuration
 //	configcheck the findings about the configuration    configuration            answers nothing; to clusterconfig the

@@ -1502,7 +1502,7 @@ type ArchiveJobs struct {
 	AgeS          int64                  `protobuf:"varint,3,opt,name=age_s,json=ageS,proto3" json:"age_s,omitempty"`
 	TimeoutS      int64                  `protobuf:"varint,4,opt,name=timeout_s,json=timeoutS,proto3" json:"timeout_s,omitempty"`
 	OnlyOf        string                 `protobuf:"bytes,5,opt,name=only_of,json=onlyOf,proto3" json:"only_of,omitempty"` // as in OrderJob; other jobs are left where they are
-	Who           string                 `protobuf:"bytes,6,opt,name=who,proto3" json:"who,omitempty"`                     // the user, for the text of a refusal
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`                       // user, as the gateway knows it; empty: unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1572,9 +1572,9 @@ func (x *ArchiveJobs) GetOnlyOf() string {
 	return ""
 }
 
-func (x *ArchiveJobs) GetWho() string {
+func (x *ArchiveJobs) GetBy() string {
 	if x != nil {
-		return x.Who
+		return x.By
 	}
 	return ""
 }
@@ -2076,14 +2076,14 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x124\n" +
-	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\x94\x01\n" +
+	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\x92\x01\n" +
 	"\vArchiveJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x13\n" +
 	"\x05age_s\x18\x03 \x01(\x03R\x04ageS\x12\x1b\n" +
 	"\ttimeout_s\x18\x04 \x01(\x03R\btimeoutS\x12\x17\n" +
-	"\aonly_of\x18\x05 \x01(\tR\x06onlyOf\x12\x10\n" +
-	"\x03who\x18\x06 \x01(\tR\x03who\"\x1f\n" +
+	"\aonly_of\x18\x05 \x01(\tR\x06onlyOf\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\x1f\n" +
 	"\rJobFileMissed\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x9d\x01\n" +
 	"\x11ArchiveJobsResult\x12\x18\n" +

@@ -1662,8 +1662,9 @@ type NodeState struct {
 	Answers       bool                   `protobuf:"varint,2,opt,name=answers,proto3" json:"answers,omitempty"`
 	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // why it does not answer, or what is wrong with it
 	Applied       uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"`
-	Voting        bool                   `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"`  // it gets a vote
-	Console       string                 `protobuf:"bytes,6,opt,name=console,proto3" json:"console,omitempty"` // address of its console; empty: it has none
+	Voting        bool                   `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"`    // it gets a vote
+	Console       string                 `protobuf:"bytes,6,opt,name=console,proto3" json:"console,omitempty"`   // address of its console; empty: it has none
+	Features      []string               `protobuf:"bytes,7,rep,name=features,proto3" json:"features,omitempty"` // that its version knows (replication.Features)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1738,6 +1739,13 @@ func (x *NodeState) GetConsole() string {
 		return x.Console
 	}
 	return ""
+}
+
+func (x *NodeState) GetFeatures() []string {
+	if x != nil {
+		return x.Features
+	}
+	return nil
 }
 
 // NodeStatesCollected comes from the port to other nodes, with the answers to the replicator's
@@ -2622,14 +2630,15 @@ const file_replicate_proto_rawDesc = "" +
 	"\tcontested\x18\x04 \x03(\v2 .lockstep.messages.ContestedFileR\tcontested\"9\n" +
 	"\rContestedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
-	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"\x9b\x01\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"\xb7\x01\n" +
 	"\tNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aanswers\x18\x02 \x01(\bR\aanswers\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x18\n" +
 	"\aapplied\x18\x04 \x01(\x04R\aapplied\x12\x16\n" +
 	"\x06voting\x18\x05 \x01(\bR\x06voting\x12\x18\n" +
-	"\aconsole\x18\x06 \x01(\tR\aconsole\"c\n" +
+	"\aconsole\x18\x06 \x01(\tR\aconsole\x12\x1a\n" +
+	"\bfeatures\x18\a \x03(\tR\bfeatures\"c\n" +
 	"\x13NodeStatesCollected\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x124\n" +
 	"\x06states\x18\x02 \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\">\n" +

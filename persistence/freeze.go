@@ -24,7 +24,7 @@ type SharedFile struct {
 }
 
 // SharedFiles lists the files of a snapshot: live jobs and their records, serial, drain flag,
-// configuration, the files that belong to it, settings, keys, grants and sessions of the console, sorted. Archived jobs are not part of a
+// configuration, the files that belong to it, settings, keys, grants, sessions of the console and features of the members, sorted. Archived jobs are not part of a
 // snapshot. The journal of the configuration is not either: it is appended to in place, and each
 // node folds its own at other times.
 func SharedFiles(dataDir string) ([]string, error) {
@@ -44,6 +44,7 @@ func SharedFiles(dataDir string) ([]string, error) {
 	for _, name := range []string{
 		paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.SettingsPath,
 		paths.DurationsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath, paths.AccessPath,
+		paths.FeaturesPath,
 	} {
 		if _, err := os.Stat(filepath.Join(dataDir, name)); err == nil {
 			files = append(files, name)

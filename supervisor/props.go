@@ -11,7 +11,9 @@ import (
 	"lockstep/actors/config/distributor"
 	"lockstep/actors/config/ssconf"
 	"lockstep/actors/events"
+	"lockstep/actors/features"
 	"lockstep/actors/filters"
+	"lockstep/actors/grants"
 	"lockstep/actors/inquirer"
 	"lockstep/actors/jobs"
 	"lockstep/actors/locks"
@@ -96,6 +98,36 @@ func sessionsProps(p Ports, s Settings) *actor.Props {
 	return sessions.Props(sessions.Config{Env: p.Env, Store: storeOf(p), Random: s.Random})
 }
 
+// keepsGrants reports whether roles are granted. In a Ganeti cluster the modes of the sockets decide.
+func keepsGrants(p Ports) bool { return makesKeys(p) && hasQueue(p) }
+
+// grantsOf returns the actor that keeps the granted roles; nil: there is none.
+func grantsOf(p Ports) *actor.PID {
+	if !keepsGrants(p) {
+		return nil
+	}
+	return p.Env.PID(grantsName)
+}
+
+func grantsProps(p Ports, _ Settings) *actor.Props {
+	return grants.Props(grants.Config{Env: p.Env, Store: storeOf(p), Subscribers: []*actor.PID{p.Env.PID(luxiName)}})
+}
+
+// notesFeatures reports whether the features of the members of a cluster are noted.
+func notesFeatures(p Ports) bool { return !isStandalone(p) && hasQueue(p) }
+
+// featuresOf returns the actor that knows the features of the members; nil: there is none.
+func featuresOf(p Ports) *actor.PID {
+	if !notesFeatures(p) {
+		return nil
+	}
+	return p.Env.PID(featuresName)
+}
+
+func featuresProps(p Ports, _ Settings) *actor.Props {
+	return features.Props(features.Config{Env: p.Env, Store: storeOf(p), Replicator: replicatorOf(p)})
+}
+
 func confdProps(p Ports, s Settings) *actor.Props {
 	return confd.Props(confd.Config{Env: p.Env, ConfigStore: ownConfigstoreOf(p), Server: p.Confd, Secrets: s.Secrets})
 }
@@ -110,7 +142,7 @@ func storeClients(p Ports) []*actor.PID {
 	if isStandalone(p) {
 		clients = append(clients, p.Env.PID(configstoreName))
 	}
-	for _, pid := range []*actor.PID{ssconfOf(p), confdkeyOf(p), sessionsOf(p)} {
+	for _, pid := range []*actor.PID{ssconfOf(p), confdkeyOf(p), sessionsOf(p), grantsOf(p), featuresOf(p)} {
 		if pid != nil {
 			clients = append(clients, pid)
 		}
@@ -331,12 +363,13 @@ func filtersProps(p Ports, s Settings) *actor.Props {
 	})
 }
 
-func wconfdProps(p Ports, _ Settings) *actor.Props {
+func wconfdProps(p Ports, s Settings) *actor.Props {
 	return wconfd.Props(wconfd.Config{
 		Env:           p.Env,
 		Locks:         p.Env.PID(locksName),
 		ClusterConfig: p.Env.PID(clusterconfigName),
 		Leads:         leadershipCheck(p),
+		Policy:        s.Access,
 	})
 }
 
@@ -404,6 +437,9 @@ func luxiProps(p Ports, s Settings) *actor.Props {
 		AwaitCopies:   s.Acknowledge != corecopy.Local,
 		ConfdKey:      confdkeyOf(p),
 		Sessions:      sessionsOf(p),
+		Grants:        grantsOf(p),
+		GrantsUnknown: keepsGrants(p),
+		Features:      featuresOf(p),
 	})
 }
 

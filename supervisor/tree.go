@@ -123,6 +123,8 @@ const (
 	configcheckName   = rootName + "/configcheck"
 	confdkeyName      = rootName + "/confdkey"
 	sessionsName      = rootName + "/sessions"
+	grantsName        = rootName + "/grants"
+	featuresName      = rootName + "/features"
 )
 
 // group is a supervisor: the policy for its children, and the children in the order of their
@@ -175,6 +177,8 @@ var tree = group{
 		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request",
 			props: confdkeyProps, enabled: makesKeys},
 		{name: "sessions", why: "no actor waits for it but connections, which ask again", props: sessionsProps, enabled: keepsSessions},
+		{name: "grants", why: "after the gateway, which it tells the grants; connections ask again", props: grantsProps, enabled: keepsGrants},
+		{name: "features", why: "no actor waits for it but connections, which ask again", props: featuresProps, enabled: notesFeatures},
 		{name: answersName, why: "the configuration is shown where it is kept", group: &answers, enabled: isStandalone},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state",
 			props: eventsProps, enabled: hasFeed},

@@ -17,7 +17,7 @@ const jobMarker = "job_000005_1700000000_77_0123abcd"
 // callInJob sends a request of a process of job 5.
 func (c *core) callInJob(method, args string) {
 	c.Helper()
-	c.Tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `}`), Marker: jobMarker})
+	c.Tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `}`), Marker: jobMarker, From: c.From})
 }
 
 // identified answers whether the client is a process of job 5.

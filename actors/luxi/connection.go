@@ -10,6 +10,7 @@ import (
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/config/distributor"
 	"lockstep/actors/conn"
+	"lockstep/actors/features"
 	"lockstep/actors/filters"
 	"lockstep/actors/grants"
 	"lockstep/actors/inquirer"
@@ -82,7 +83,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		*messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult,
 		*messages.GetStartErrorResult, *messages.GetFailingWritesResult,
 		*distributor.GetNodesResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *inquirer.AskResult,
-		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult:
+		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult, *features.AskResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:
 		c.submissionLost(ctx, m)
@@ -116,7 +117,7 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		c.refused(ctx, m, refusal)
+		c.refused(ctx, m, err) // with the place of the opcode
 	case !known:
 		text := "Unable to parse LUXI request method: Invalid string value for type LuxiReq: " + call.Quote(request.Method)
 		c.current.Refuse(ctx, errors.New(text))

@@ -40,7 +40,7 @@ func TestWhatIsNotARequest(t *testing.T) {
 		`{"method": "LockstepBeginOpcode", "args": [1, "l", "0"]}`:                                                              `LockstepBeginOpcode: argument 3: a string is not what belongs here`,
 	} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
-			c.Tell(&conn.Received{Frame: []byte(frame)})
+			c.Tell(&conn.Received{Frame: []byte(frame), From: c.From})
 			answer := c.Answer()
 			want, err := jsonOf(map[string]any{"success": false, "result": "Failed to parse request: " + text})
 			require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
+	"lockstep/core/access"
 	"lockstep/core/budget"
 	"lockstep/core/opcode"
 	"lockstep/core/ownership"
@@ -46,7 +47,7 @@ func listenWith(t *testing.T, options socket.Options) *server {
 	require.NoError(t, err)
 	listener := socket.NewListener(opened, options)
 	s.listener = listener
-	pid, _, err := e.SpawnRoot(luxi.Props(luxi.Config{Env: e.Env, Queue: s.queue.PID, Jobs: other.PID,
+	pid, _, err := e.SpawnRoot(luxi.Props(luxi.Config{Env: e.Env, Policy: access.Policy{Ganeti: true}, Queue: s.queue.PID, Jobs: other.PID,
 		Store: other.PID, Catalogue: opcode.Builtin()}), "luxi")
 	require.NoError(t, err)
 	served := make(chan error, 1)

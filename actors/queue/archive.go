@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/core/access"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -38,21 +37,18 @@ const secondsMax = 9_000_000_000
 func seconds(n int64) time.Duration { return time.Duration(max(0, min(n, secondsMax))) * time.Second }
 
 // archive moves the files of final jobs to the archive: of one job, of all that have ended longer ago than AgeS, or of all if AgeS is
-// negative. With OnlyOf the jobs of other users stay. A single job that is not final stays, which is no error. The process of a final job is gone, so that no process writes the
+// negative. A single job that is not final stays, which is no error. Of a user who may change only own jobs, those of others stay. The process of a final job is gone, so that no process writes the
 // file (queue.md 4.9).
 func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.ArchiveJobs) {
 	now := q.config.Env.Clock().Now()
 	a := &archiving{request: m.Request, sender: sender, deadline: now.Add(min(seconds(m.TimeoutS), archiveMax))}
 	if m.Id != 0 {
+		if f := q.refusal(m.Id, m.OnlyOf, "archive it", m.By); f != nil {
+			ctx.Send(sender, &messages.ArchiveJobsResult{Request: m.Request, Failure: f})
+			return
+		}
 		a.deadline = now.Add(time.Hour) // a single job is always archived
-		e := q.index.get(m.Id)
-		switch {
-		case e == nil || e.stage != final:
-		case !q.isOf(e, m.OnlyOf):
-			owner, _ := access.DecodeSubmitter(e.info.Submitter, q.config.Daemon)
-			refusal := access.RefusedOrder(m.Id, owner, "archive it", m.Who)
-			a.failure = messages.PrereqFailure(messages.NotPermitted, refusal.Error())
-		default:
+		if e := q.index.get(m.Id); e != nil && e.stage == final {
 			a.remaining = []int64{m.Id}
 		}
 		q.archiveNext(ctx, a)
@@ -61,7 +57,7 @@ func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.Archiv
 	before := now.Add(-seconds(m.AgeS)).UnixMicro()
 	for _, id := range slices.Sorted(maps.Keys(q.index.finals)) {
 		e := q.index.get(id)
-		if !e.status().Final() || !q.isOf(e, m.OnlyOf) {
+		if !e.status().Final() || !q.belongsTo(e, m.OnlyOf) {
 			continue
 		}
 		if ended := max(e.info.EndUs, e.info.StartUs); m.AgeS < 0 || ended < before {

@@ -34,16 +34,21 @@ func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJ
 // orderRefusal returns why the sender of an order may not give it: the job belongs to another user. It returns nil if he may, or if there
 // is no such job.
 func (q *queue) orderRefusal(m *messages.OrderJob) *messages.Failure {
-	e := q.index.get(m.Id)
-	if e == nil || q.isOf(e, m.OnlyOf) {
+	return q.refusal(m.Id, m.OnlyOf, orderVerbs[m.Kind], m.By)
+}
+
+// refusal returns why the user with the key onlyOf may not do something to a job; nil: he may, or there is no such job.
+func (q *queue) refusal(id int64, onlyOf, what, by string) *messages.Failure {
+	e := q.index.get(id)
+	if e == nil || q.belongsTo(e, onlyOf) {
 		return nil
 	}
 	owner, _ := access.DecodeSubmitter(e.info.Submitter, q.config.Daemon)
-	return messages.PrereqFailure(messages.NotPermitted, access.RefusedOrder(m.Id, owner, orderVerbs[m.Kind], record.User(m.By)).Error())
+	return messages.PrereqFailure(messages.NotPermitted, access.RefusedOrder(id, owner, what, record.User(by)).Error())
 }
 
-// isOf reports whether a job belongs to the user with a key; "" is all users. A job of which the user cannot be read belongs to no user.
-func (q *queue) isOf(e *entry, key string) bool {
+// belongsTo reports whether a job belongs to the user with this key; "" stands for a user who may change all jobs.
+func (q *queue) belongsTo(e *entry, key string) bool {
 	if key == "" {
 		return true
 	}

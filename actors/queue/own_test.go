@@ -66,7 +66,7 @@ func TestOwnJobsAreArchived(t *testing.T) {
 			b.client.Unread()
 		}
 		archive := func(id int64) *messages.ArchiveJobsResult {
-			b.client.Ask(b.queue, &messages.ArchiveJobs{Request: 8, Id: id, AgeS: -1, TimeoutS: 9, OnlyOf: alice.Key(), Who: "alice"})
+			b.client.Ask(b.queue, &messages.ArchiveJobs{Request: 8, Id: id, AgeS: -1, TimeoutS: 9, OnlyOf: alice.Key(), By: "uid=1000(alice), pid=5"})
 			b.Settle()
 			for asked := b.store.Unread(); len(asked) > 0; asked = b.store.Unread() {
 				b.filesDone(asked[0].(*messages.AccessStore))

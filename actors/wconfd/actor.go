@@ -14,6 +14,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
+	"lockstep/core/access"
 	"lockstep/messages"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	Locks         *actor.PID
 	ClusterConfig *actor.PID
 	Leads         func() bool // see conn.Leased
+	Policy        access.Policy
 }
 
 // Props describes the gateway for Ganeti's WConfD protocol, the actor that accepts its connections and has a child for each.

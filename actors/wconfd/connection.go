@@ -46,9 +46,15 @@ func (c *connection) Receive(ctx actor.Context) {
 }
 
 func (c *connection) received(ctx actor.Context, m *conn.Received) {
-	if request, ok := c.session.Decode(ctx, m); ok {
-		c.serve(ctx, request)
+	request, ok := c.session.Decode(ctx, m)
+	if !ok {
+		return
 	}
+	if refusal := c.config.Policy.WConfD(m.From); refusal != nil {
+		c.fail(ctx, messages.PrereqFailure(messages.NotPermitted, refusal.Error()))
+		return
+	}
+	c.serve(ctx, request)
 }
 
 // refuseArguments answers a call whose arguments do not have the right types, with Ganeti's text.

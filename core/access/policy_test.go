@@ -135,6 +135,8 @@ func TestRefusals(t *testing.T) {
 	}
 	require.EqualError(t, p.WConfD(alice), "to use the daemon's socket for locks and configuration needs the role admin, alice has submit")
 	require.NoError(t, p.WConfD(daemon))
+	require.EqualError(t, RefusedOrder(12, root.Submitter(), "kill it", "alice"),
+		"job 12 is root's; to kill it needs the role operate, alice has submit")
 	require.Equal(t, "uid=1000", p.OnlyOf(alice))
 	require.Equal(t, "remote=deploy", p.OnlyOf(deploy))
 	require.Empty(t, p.OnlyOf(bob))

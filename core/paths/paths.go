@@ -26,6 +26,8 @@ const (
 	SessionsPath = "sessions.json"
 	// AccessPath holds the roles that were granted to users and groups (package access). Without the file there are none.
 	AccessPath = "access.json"
+	// FeaturesPath holds which features the versions of the members of a cluster know (replication.FeaturesKnown).
+	FeaturesPath = "features.json"
 	// RunDirPath names the run directory in which the job processes and lock owners of this data directory live.
 	RunDirPath = "run-directory"
 	// DurationsPath holds how long opcodes of each kind have taken. Without the file the scheduler learns it again.

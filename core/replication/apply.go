@@ -208,7 +208,7 @@ func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 }
 
 // AbsentFiles are the shared files that a snapshot does not contain, of the given names in the queue's directory, and
-// the settings, the durations, the keys, the grants and the sessions of the console, which need not exist.
+// the settings, the durations, the keys, the sessions of the console, the grants and the features of the members, which need not exist.
 func AbsentFiles(names []string, files map[string]bool) []string {
 	var absent []string
 	for _, name := range names {
@@ -218,6 +218,7 @@ func AbsentFiles(names []string, files map[string]bool) []string {
 	}
 	for _, file := range []string{
 		paths.SettingsPath, paths.DurationsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath, paths.AccessPath,
+		paths.FeaturesPath,
 	} {
 		if !files[file] {
 			absent = append(absent, file)

@@ -11,7 +11,7 @@ import (
 )
 
 // IsShared reports whether all nodes of a cluster have this file: jobs and their records, serial, drain flag,
-// configuration, settings, durations, sessions of the console, grants and the keys of queries about the configuration. Only the
+// configuration, settings, durations, sessions of the console, grants, features of the members and the keys of queries about the configuration. Only the
 // master has locks, because their owners are its processes. A node's journal and history of the configuration are its own.
 func IsShared(file string) bool {
 	switch dir := path.Dir(file); {
@@ -23,7 +23,8 @@ func IsShared(file string) bool {
 		file == paths.SerialPath,
 		file == paths.DrainPath,
 		file == paths.SessionsPath,
-		file == paths.AccessPath:
+		file == paths.AccessPath,
+		file == paths.FeaturesPath:
 		return true
 	case dir == paths.QueueDir:
 		_, job := paths.ParseJobName(path.Base(file))

@@ -36,7 +36,7 @@ func TestWhatMayWait(t *testing.T) {
 	written := func(files ...string) *messages.LogEntry { return entry(replication.WriteChanges(write(files...))...) }
 	require.True(t, replication.MayWait(written(paths.JobPath(7), paths.RecordPath(7), paths.SerialPath)))
 	require.True(t, replication.MayWait(entry(replication.RenameChanges(move(paths.JobPath(7), paths.ArchivePath(7)))...)))
-	for _, file := range []string{paths.ConfigPath, paths.SettingsPath, paths.SessionsPath, paths.AccessPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath} {
+	for _, file := range []string{paths.ConfigPath, paths.SettingsPath, paths.SessionsPath, paths.AccessPath, paths.FeaturesPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath} {
 		require.False(t, replication.MayWait(written(paths.JobPath(7), file)), file)
 	}
 	require.False(t, replication.MayWait(entry(&messages.FileChange{What: &messages.FileChange_Config{Config: &messages.ConfigChange{}}})))
@@ -247,8 +247,8 @@ func TestWhatIsSynced(t *testing.T) {
 
 func TestAbsentFiles(t *testing.T) {
 	names := []string{"job-1", "job-2", "serial", "drain", "lock", "version", "archive", "quarantine", "job-2.tmp"}
-	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json", "durations.json", "hmac.key", "hmac.key.other", "sessions.json"}, replication.AbsentFiles(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
-	require.Equal(t, []string{"queue/job-1"}, replication.AbsentFiles(names[:1], map[string]bool{"settings.json": true, "durations.json": true, "hmac.key": true, "hmac.key.other": true, "sessions.json": true}))
+	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json", "durations.json", "hmac.key", "hmac.key.other", "sessions.json", "access.json", "features.json"}, replication.AbsentFiles(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
+	require.Equal(t, []string{"queue/job-1"}, replication.AbsentFiles(names[:1], map[string]bool{"settings.json": true, "durations.json": true, "hmac.key": true, "hmac.key.other": true, "sessions.json": true, "access.json": true, "features.json": true}))
 }
 
 func TestFingerprintIsAllButTheLogLines(t *testing.T) {

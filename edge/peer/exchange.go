@@ -45,6 +45,8 @@ type About struct {
 	Error   string `json:"error"`   // why the node does not work; "": it works
 	Voting  bool   `json:"voting"`  // the node is to have a vote
 	Console string `json:"console"` // address of its console; "": it has none
+	// Features are those that the node's version knows (replication.Features). An older version states none.
+	Features []string `json:"features,omitempty"`
 }
 
 // MembershipRequest is a node's request to be a member.

@@ -13,6 +13,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kittest"
+	"lockstep/core/access"
 )
 
 // Conn is a connection whose client is the test. The zero value is an open connection that no actor serves yet.
@@ -91,13 +92,14 @@ func (c *Conn) take() []string {
 // Client plays the client of one connection in a test, which runs in kittest.Run: it sends requests and takes the answers.
 type Client struct {
 	Conn *Conn
+	From access.Identity // who sends the requests; Connect sets the daemon itself
 	t    testing.TB
 	env  *kittest.Env
 }
 
 // Connect opens a connection at a gateway actor and returns its client.
 func Connect(t testing.TB, e *kittest.Env, gateway *actor.PID) *Client {
-	c := &Client{Conn: &Conn{}, t: t, env: e}
+	c := &Client{Conn: &Conn{}, From: access.DaemonItself(0), t: t, env: e}
 	e.Send(gateway, &conn.Opened{Conn: c.Conn})
 	e.Settle()
 	return c
@@ -114,7 +116,7 @@ func (c *Client) Tell(m any) {
 // Call sends a request to the connection's actor. args is a JSON list. The answer is read with Last.
 func (c *Client) Call(method, args string) {
 	c.t.Helper()
-	c.Tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `}`)})
+	c.Tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `}`), From: c.From})
 }
 
 // Answer takes the answer to the last call. It fails the test if there is not exactly one.

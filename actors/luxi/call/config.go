@@ -49,6 +49,8 @@ type Config struct {
 	Grants *actor.PID
 	// GrantsUnknown is true until the first grants.Changed, if there is an actor that sends it. What the Policy refuses waits for it.
 	GrantsUnknown bool
+	// Features is the actor of package features; nil: the daemon belongs to no cluster of several nodes.
+	Features *actor.PID
 }
 
 // About is what a client can learn of the daemon itself.

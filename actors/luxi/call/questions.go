@@ -1,9 +1,12 @@
 package call
 
 import (
+	"fmt"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/actors/features"
 	"lockstep/actors/locks"
 	"lockstep/actors/queuecopy"
 	"lockstep/core/answer"
@@ -69,4 +72,23 @@ func (c *Call) SucceedCopied(ctx actor.Context, result any, units ...corecopy.Un
 	q := conn.Question{To: c.Config.QueueCopy, LostBy: conn.CopierRestart,
 		Message: func(number uint64) any { return &queuecopy.Await{Request: number, Units: units} }}
 	Ask(c, ctx, q, func(ctx actor.Context, _ *queuecopy.AwaitResult) { c.Succeed(ctx, result) })
+}
+
+// AskKnown calls then if all members of the cluster know a feature (replication.Features). Otherwise the call fails with the name of one
+// that does not.
+func (c *Call) AskKnown(ctx actor.Context, feature string, then func(actor.Context)) {
+	if c.Config.Features == nil {
+		then(ctx)
+		return
+	}
+	q := ToCore(c.Config.Features, func(number uint64) any { return &features.Ask{Request: number, Feature: feature} })
+	Ask(c, ctx, q, func(ctx actor.Context, a *features.AskResult) {
+		if a.Lacking != "" {
+			c.Fail(ctx, messages.PrereqFailure(messages.WrongState, fmt.Sprintf(
+				"Node %s has an older version, which does not know %s, or has not told its version yet: upgrade it, or remove it from the cluster",
+				a.Lacking, feature)))
+			return
+		}
+		then(ctx)
+	})
 }

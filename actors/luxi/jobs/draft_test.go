@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/luxi/call"
 	"lockstep/core/answer"
 	"lockstep/core/opcode"
 	"lockstep/messages"
@@ -13,7 +14,7 @@ import (
 
 func TestDraftErrorsNameTheirPlace(t *testing.T) {
 	good, bad := json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":1}`), json.RawMessage(`{"OP_ID":"OP_NO_SUCH"}`)
-	catalogue := opcode.Builtin()
+	client := &call.Call{Config: &call.Config{Catalogue: opcode.Builtin()}}
 	for _, c := range []struct {
 		jobs  [][]json.RawMessage
 		place string // "": none
@@ -23,12 +24,14 @@ func TestDraftErrorsNameTheirPlace(t *testing.T) {
 		{[][]json.RawMessage{{good}, {bad}}, ", in job 2 of 2"},
 		{[][]json.RawMessage{{good}, {good, bad}}, ", in opcode 2 of 2, in job 2 of 2"},
 	} {
-		drafts, mistakes := draftJobs(catalogue, c.jobs, 1)
+		drafts, mistakes, refusal := draftJobs(client, c.jobs, 1)
+		require.NoError(t, refusal)
 		require.Len(t, mistakes, 1)
 		require.Equal(t, "Unknown opcode OP_NO_SUCH"+c.place, placed(c.jobs, mistakes[0]))
 		require.Len(t, drafts, len(c.jobs))
 	}
-	drafts, mistakes := draftJobs(catalogue, [][]json.RawMessage{{good}, {good, good}}, 1)
+	drafts, mistakes, refusal := draftJobs(client, [][]json.RawMessage{{good}, {good, good}}, 1)
+	require.NoError(t, refusal)
 	require.Empty(t, mistakes)
 	require.Len(t, drafts[1].Ops, 2)
 }
@@ -40,7 +43,7 @@ func TestEveryMistakeOfASubmissionIsFound(t *testing.T) {
 		{json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":1}`), json.RawMessage(`{"OP_ID":"OP_NO_SUCH"}`)},
 		{json.RawMessage(`{"OP_ID":"OP_RUN_COMMAND","argv":["true"],"locks":[["a","shared"],["a","exclusive"]]}`)},
 	}
-	_, mistakes := draftJobs(opcode.Builtin(), jobs, 100)
+	_, mistakes, _ := draftJobs(&call.Call{Config: &call.Config{Catalogue: opcode.Builtin()}}, jobs, 100)
 	places := make([]answer.Mistake, len(mistakes))
 	for i, m := range mistakes {
 		require.NotEmpty(t, m.Text)

@@ -116,20 +116,15 @@ func autoArchiveJobs(c *request, ctx actor.Context, args []json.RawMessage) erro
 }
 
 func archive(c *request, ctx actor.Context, m *messages.ArchiveJobs, result func(*messages.ArchiveJobsResult) any) {
-	only, who := c.onlyOf(), ""
-	if only != "" {
-		who = c.From.String()
-	}
 	q := c.ToQueue(func(number uint64) any {
-		return &messages.ArchiveJobs{Request: number, Id: m.Id, AgeS: m.AgeS, TimeoutS: m.TimeoutS,
-			OnlyOf: only, Who: who}
+		return &messages.ArchiveJobs{Request: number, Id: m.Id, AgeS: m.AgeS, TimeoutS: m.TimeoutS, OnlyOf: c.onlyOf(), By: c.By}
 	})
 	call.Ask(c.Call, ctx, q, func(ctx actor.Context, a *messages.ArchiveJobsResult) {
+		if a.Failure.GetCode() == messages.NotPermitted {
+			c.Fail(ctx, a.Failure)
+			return
+		}
 		if a.Failure != nil {
-			if a.Failure.Code == messages.NotPermitted {
-				c.Fail(ctx, a.Failure)
-				return
-			}
 			c.Fail(ctx, &messages.Failure{Class: a.Failure.Class,
 				Text: fmt.Sprintf("%d jobs were archived; of the others, the first could not be: %s", a.Archived, a.Failure.Text)})
 			return

@@ -33,9 +33,12 @@ func submitOne(c *request, ctx actor.Context, args []json.RawMessage, ignoreDrai
 		return fmt.Errorf("%s: %w", c.Method, err)
 	}
 	jobs := [][]json.RawMessage{ops}
-	drafts, mistakes := draftJobs(c.Config.Catalogue, jobs, 1)
-	if mistakes != nil {
+	drafts, mistakes, err := draftJobs(c.Call, jobs, 1)
+	switch {
+	case mistakes != nil:
 		return fmt.Errorf("%s: %s", c.Method, placed(jobs, mistakes[0]))
+	case err != nil:
+		return err
 	}
 	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, IgnoreDrain: ignoreDrain}, submitOptions{},
 		func(ctx actor.Context, ids []int64) { c.SucceedCopied(ctx, ids[0], jobUnits(ids)...) })
@@ -49,9 +52,12 @@ func submitManyJobs(c *request, ctx actor.Context, args []json.RawMessage) error
 	if err := wire.Arguments(args, &jobs); err != nil {
 		return fmt.Errorf("SubmitManyJobs: %w", err)
 	}
-	drafts, mistakes := draftJobs(c.Config.Catalogue, jobs, 1)
-	if mistakes != nil {
+	drafts, mistakes, err := draftJobs(c.Call, jobs, 1)
+	switch {
+	case mistakes != nil:
 		return fmt.Errorf("SubmitManyJobs: %s", placed(jobs, mistakes[0]))
+	case err != nil:
+		return err
 	}
 	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts}, submitOptions{}, func(ctx actor.Context, ids []int64) {
 		result := make([][2]any, len(ids))
@@ -98,7 +104,7 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 		}
 		ops[i] = all[i].Ops
 	}
-	drafts, mistakes := draftJobs(c.Config.Catalogue, ops, answer.MistakesMax)
+	drafts, mistakes, refusal := draftJobs(c.Call, ops, answer.MistakesMax)
 	for i, named := range all {
 		if err := record.CheckName(named.Name); err != nil && named.Name != "" {
 			mistakes = append(mistakes, answer.Mistake{Job: i + 1, Text: err.Error()})
@@ -113,6 +119,9 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 		f.Details = answer.EncodeMistakes(mistakes)
 		c.Fail(ctx, f)
 		return nil
+	}
+	if refusal != nil {
+		return refusal
 	}
 	for i, draft := range drafts {
 		draft.Name, draft.Followed = all[i].Name, all[i].Followed
@@ -138,26 +147,31 @@ func cannotRun(catalogue *opcode.Catalogue, drafts []*messages.JobDraft) (mistak
 }
 
 // draftJobs parses the opcodes of jobs. It ends at the first opcode with which it has this many mistakes; an opcode with a mistake is nil in
-// its draft. The text of a mistake is Ganeti's.
-func draftJobs(catalogue *opcode.Catalogue, jobs [][]json.RawMessage, most int) (drafts []*messages.JobDraft, mistakes []answer.Mistake) {
+// its draft. The text of a mistake is Ganeti's. refusal is why the client may not submit the first opcode that it may not; nil: it may
+// submit all.
+func draftJobs(c *call.Call, jobs [][]json.RawMessage, most int) (drafts []*messages.JobDraft, mistakes []answer.Mistake, refusal error) {
+	catalogue := c.Config.Catalogue
 	drafts = make([]*messages.JobDraft, len(jobs))
 	for i, ops := range jobs {
 		drafts[i] = &messages.JobDraft{Ops: make([]*messages.OpDraft, len(ops))}
 		for k, raw := range ops {
 			if len(mistakes) >= most {
-				return drafts[:i], mistakes
+				return drafts[:i], mistakes, refusal
 			}
 			op, err := catalogue.Parse(raw)
-			if err == nil {
-				drafts[i].Ops[k] = &messages.OpDraft{Input: op.Input, Secrets: op.Secrets, Priority: int32(op.Priority)}
+			if err != nil {
+				for _, invalid := range catalogue.Mistakes(raw, err) {
+					mistakes = append(mistakes, answer.Mistake{Job: i + 1, Opcode: k + 1, Parameter: invalid.Param, Text: invalid.Text})
+				}
 				continue
 			}
-			for _, invalid := range catalogue.Mistakes(raw, err) {
-				mistakes = append(mistakes, answer.Mistake{Job: i + 1, Opcode: k + 1, Parameter: invalid.Param, Text: invalid.Text})
+			if err := c.Config.Policy.Submission(c.From, catalogue, op); err != nil && refusal == nil {
+				refusal = fmt.Errorf("%w%s", err, placed(jobs, answer.Mistake{Job: i + 1, Opcode: k + 1}))
 			}
+			drafts[i].Ops[k] = &messages.OpDraft{Input: op.Input, Secrets: op.Secrets, Priority: int32(op.Priority)}
 		}
 	}
-	return drafts, mistakes
+	return drafts, mistakes, refusal
 }
 
 // placed is the text of a mistake, followed by its opcode and its job, if there are several.

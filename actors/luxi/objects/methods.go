@@ -1,5 +1,5 @@
 // Package objects serves the methods about all that is not a job: nodes, groups, instances, networks, locks, filter rules, the
-// configuration and the settings, opcodes, and logins at the console.
+// configuration and the settings, opcodes, logins at the console, and granted roles.
 package objects
 
 import (
@@ -50,6 +50,10 @@ var methods = map[string]call.Method{
 	"LockstepNodeRemove":     lockstepNodeRemove,
 	"LockstepNodePromote":    lockstepNodePromote,
 	"LockstepNodeCheck":      lockstepNodeCheck,
+	"LockstepWhoAmI":         lockstepWhoAmI,
+	"LockstepListGrants":     lockstepListGrants,
+	"LockstepGrant":          lockstepGrant,
+	"LockstepRevoke":         lockstepRevoke,
 }
 
 // Methods are the names of the methods of this package, in order.

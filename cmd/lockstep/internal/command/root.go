@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lockstep/cmd/lockstep/internal/access"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
@@ -148,6 +149,7 @@ status of its command.`,
 		open.NewCommand(globals),
 		top.NewCommand(globals, Run),
 		nodes.NewCommand(globals),
+		access.NewCommand(globals),
 		confd.NewCommand(globals),
 		ganeti.NewCommand(globals),
 		filters.NewCommand(globals),

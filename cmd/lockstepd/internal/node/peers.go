@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/replication"
 	"lockstep/edge/peer"
 	"lockstep/messages"
 	"lockstep/supervisor"
@@ -48,6 +49,8 @@ func (b *backend) About(context.Context) (peer.About, error) {
 		Leads:   nodes.IsMaster,
 		Voting:  b.node.identity.Voting,
 		Console: b.node.RemoteAPI.ConsoleAddress(),
+
+		Features: replication.Features(),
 	}
 	if nodes.Failure != nil {
 		about.Error = nodes.Failure.Text
@@ -119,11 +122,12 @@ func (p *peers) ask(m *messages.Member) *messages.NodeState {
 		return &messages.NodeState{Name: m.Name, Error: err.Error()}
 	}
 	return &messages.NodeState{
-		Name:    m.Name,
-		Answers: true,
-		Error:   about.Error,
-		Applied: about.Applied,
-		Voting:  about.Voting,
-		Console: about.Console,
+		Name:     m.Name,
+		Answers:  true,
+		Error:    about.Error,
+		Applied:  about.Applied,
+		Voting:   about.Voting,
+		Console:  about.Console,
+		Features: about.Features,
 	}
 }

@@ -1,0 +1,151 @@
+package luxi_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/conn/conntest"
+	"lockstep/actors/features"
+	"lockstep/actors/grants"
+	"lockstep/actors/kittest"
+	"lockstep/actors/luxi"
+	"lockstep/core/access"
+	"lockstep/core/opcode"
+	"lockstep/messages"
+)
+
+var (
+	alice = access.Identity{UID: 1000, Name: "alice", GIDs: []int{1000, 77}, Groups: []string{"alice", "users"}, Login: 1000, Program: "lockstep"}
+	bob   = access.Identity{UID: 1001, Name: "bob", GIDs: []int{1001, 77}, Groups: []string{"bob", "users", "ops"}, Login: 1001, Program: "lockstep"}
+)
+
+// accessBench is a gateway of a root daemon whose socket has the group 77, in a cluster.
+type accessBench struct {
+	*testing.T
+	*kittest.Env
+	queue, jobs, grants, features *kittest.Probe
+	pid                           *actor.PID
+}
+
+func onAccessBench(t *testing.T, f func(*accessBench)) {
+	t.Helper()
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := &accessBench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), grants: e.Probe("grants"), features: e.Probe("features")}
+		b.pid = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.jobs.PID, Store: e.Probe("store").PID,
+			Grants: b.grants.PID, Features: b.features.PID, GrantsUnknown: true, Catalogue: opcode.Builtin(), Policy: access.Policy{SocketGID: 77}}))
+		f(b)
+	})
+}
+
+func (b *accessBench) connect(as access.Identity) *conntest.Client {
+	c := conntest.Connect(b.T, b.Env, b.pid)
+	c.From = as
+	return c
+}
+
+func (b *accessBench) granted(texts ...string) {
+	var g access.Grants
+	for _, who := range texts {
+		var err error
+		g, _, err = g.Add(access.Operate, who)
+		require.NoError(b, err)
+	}
+	b.Send(b.pid, &grants.Changed{Grants: g})
+	b.Settle()
+}
+
+// refused requires that the last call was refused with this text.
+func refused(t *testing.T, c *conntest.Client, text string) {
+	t.Helper()
+	require.JSONEq(t, `{"success": false, "result": ["OpPrereqError", ["`+text+`", "not_permitted"]]}`, c.Answer())
+}
+
+func TestTheTableHasEveryMethod(t *testing.T) {
+	require.Equal(t, slices.Sorted(slices.Values(luxi.Methods())), access.Methods(), "core/access/methods.go has what each method needs")
+}
+
+// A member of the socket's group may do what its role permits, and what it asks the queue for is bounded to own jobs.
+func TestAMemberIsRefusedWithTheRoleThatIsNeeded(t *testing.T) {
+	onAccessBench(t, func(b *accessBench) {
+		b.granted("group:ops")
+		c := b.connect(alice)
+		for method, text := range map[string]string{
+			"LockstepSetSettings":     "to change settings needs the role admin, alice has submit",
+			"ReplaceFilter":           "to change filter rules needs the role operate, alice has submit",
+			"SetDrainFlag":            "to drain the queue needs the role operate, alice has submit",
+			"SubmitJobToDrainedQueue": "to submit jobs to a drained queue needs the role operate, alice has submit",
+			"LockstepGrant":           "to grant roles needs the role admin, alice has submit",
+			"LockstepReportJob":       "only the process of a job may report on a job, not alice",
+			"LockstepBeginOpcode":     "only the process of a job may begin an opcode, not alice",
+			"LockstepOpenSession":     "only the console of a node may open a session, not alice",
+			"LockstepRedeemLink":      "only the console of a node may redeem a login link, not alice",
+			"LockstepCheckSession":    "only the console of a node may check a session, not alice",
+			"LockstepEndSession":      "only the console of a node may end a session, not alice",
+		} {
+			c.Call(method, `[]`)
+			refused(b.T, c, text)
+			require.False(b, c.Closed())
+		}
+		c.Call("SubmitJob", `[[{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []}]]`)
+		refused(b.T, c, "to submit OP_TEST_DELAY needs the role admin, alice has submit")
+		c.Call("SubmitManyJobs", `[[[{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"]}], [{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"], "priority": -10}]]]`)
+		refused(b.T, c, "to submit a job before those of others (priority below 0) needs the role operate, alice has submit")
+		b.queue.Quiet()
+		b.jobs.Quiet()
+
+		c.Call("CancelJob", `[12, true]`)
+		require.Equal(b, "uid=1000", conntest.Asked[*messages.OrderJob](c, b.queue).OnlyOf)
+		c = b.connect(alice)
+		c.Call("AutoArchiveJobs", `[0, 5]`)
+		require.Equal(b, "uid=1000", conntest.Asked[*messages.ArchiveJobs](c, b.queue).OnlyOf)
+		c = b.connect(bob)
+		c.Call("CancelJob", `[12, true]`)
+		require.Empty(b, conntest.Asked[*messages.OrderJob](c, b.queue).OnlyOf)
+	})
+}
+
+// A revoked role is gone on open connections. What only a grant permits waits until the grants are known.
+func TestGrantsAreInForceOnOpenConnections(t *testing.T) {
+	onAccessBench(t, func(b *accessBench) {
+		c := b.connect(bob)
+		c.Call("SetDrainFlag", `[true]`)
+		c.Silent()
+		b.queue.Quiet()
+		b.granted("bob")
+		m := conntest.Asked[*messages.SetDrain](c, b.queue)
+		c.Tell(&messages.SetDrainResult{Request: m.Request})
+		require.Contains(b, c.Answer(), "true")
+		b.granted()
+		c.Call("SetDrainFlag", `[true]`)
+		refused(b.T, c, "to drain the queue needs the role operate, bob has submit")
+		c.Call("LockstepWhoAmI", `[]`)
+		require.JSONEq(b, `{"success": true, "result": {"user": "bob", "uid": 1001, "groups": ["bob", "users", "ops"], "role": "submit", `+
+			`"why": "the group of the socket"}}`, c.Answer())
+		b.queue.Quiet()
+	})
+}
+
+// A role is granted when each member of the cluster knows grants.
+func TestAGrantWaitsForAnOlderMember(t *testing.T) {
+	onAccessBench(t, func(b *accessBench) {
+		c := b.connect(access.Identity{UID: 0, Name: "root"})
+		c.Call("LockstepGrant", `["operate", "bob"]`)
+		ask := conntest.Asked[*features.Ask](c, b.features)
+		require.Equal(b, "grants", ask.Feature)
+		c.Tell(&features.AskResult{Request: ask.Request, Lacking: "n3"})
+		require.Contains(b, c.Answer(), "Node n3 has an older version, which does not know grants")
+		b.grants.Quiet()
+		c.Call("LockstepGrant", `["operate", "bob"]`)
+		ask = conntest.Asked[*features.Ask](c, b.features)
+		c.Tell(&features.AskResult{Request: ask.Request})
+		change := conntest.Asked[*grants.Change](c, b.grants)
+		require.Equal(b, grants.Change{Request: change.Request, Role: access.Operate, Who: "bob"}, *change)
+		c.Tell(&grants.ChangeResult{Request: change.Request, Changed: true})
+		require.JSONEq(b, `{"success": true, "result": true}`, c.Answer())
+		c.Call("LockstepRevoke", `["operate", "bob"]`)
+		require.True(b, conntest.Asked[*grants.Change](c, b.grants).Revoke, "a role is taken in any case")
+	})
+}
