@@ -156,7 +156,7 @@ func (v *visit) look() {
 
 func (v *visit) logout() {
 	v.client.world.notify(logoutSent{v.session.Hash})
-	v.client.rpc.call("LockstepEndSession", []any{v.session.Hash}, answerMax, func(_ json.RawMessage, err error) {
+	v.callAsConsole("LockstepEndSession", []any{v.session.Hash}, func(_ json.RawMessage, err error) {
 		v.client.tracef("log-out: is told: %v", err)
 		v.client.world.notify(logoutAnswered{v.session.Hash, err == nil})
 		v.next()
@@ -164,12 +164,22 @@ func (v *visit) logout() {
 }
 
 func (v *visit) call(method string, args []any, done func(answer.Session, error)) {
-	v.client.rpc.call(method, args, answerMax, func(result json.RawMessage, err error) {
+	v.callAsConsole(method, args, func(result json.RawMessage, err error) {
 		var a answer.Session
 		if err == nil {
 			mustDecode(result, &a)
 		}
 		v.client.tracef("%s %.8s: is told: %v %v", method, v.session.Hash, a.Valid, err)
 		done(a, err)
+	})
+}
+
+// callAsConsole makes a call that only the console of a node may make.
+func (v *visit) callAsConsole(method string, args []any, done func(json.RawMessage, error)) {
+	rpc := v.client.rpc
+	rpc.console = true
+	rpc.call(method, args, answerMax, func(result json.RawMessage, err error) {
+		rpc.console = false
+		done(result, err)
 	})
 }

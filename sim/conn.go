@@ -48,7 +48,7 @@ func (c *simConn) read() {
 		c.request, c.reading = nil, false
 		from := access.Identity{UID: simDaemonUser.UID, Name: simDaemonUser.Name, Login: access.NoUID}
 		if c.rpc != nil {
-			from.Program = c.rpc.peer.Program
+			from.Program, from.Daemon = c.rpc.peer.Program, c.rpc.console
 		}
 		c.daemon.entrance.move(c, budget.Working)
 		c.thread.Do(func() { c.deliver(&conn.Received{Frame: frame, By: simUser, From: from}) })

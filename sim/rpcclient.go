@@ -20,6 +20,7 @@ type rpcClient struct {
 	thread  *kernel.Thread // of its owner
 	wconf   bool           // calls the gateway of WConfD, not the queue
 	peer    conn.Peer      // who it is, as the socket reports it
+	console bool           // the call is one of a console of a node
 	conn    *simConn       // nil: none
 	done    func(json.RawMessage, error)
 	calls   int           // number of calls so far

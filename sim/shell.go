@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"lockstep/actors/conn"
 	"lockstep/core/budget"
 	"lockstep/core/jobproc"
 	"lockstep/core/paths"
@@ -42,7 +43,7 @@ func newShell(p *process, j *jobproc.Process) *shell {
 	s := &shell{process: p, jobproc: j, relay: newRelay(p, j.Spec(0))}
 	for i := range s.lines {
 		s.lines[i] = &rpcClient{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: jobproc.Line(i) == jobproc.LockLine,
-			as: budget.Client{Class: budget.Jobs, Name: "jobs"}}
+			as: budget.Client{Class: budget.Jobs, Name: "jobs"}, peer: conn.Peer{Program: "lockstep-job"}}
 	}
 	return s
 }

@@ -15,6 +15,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kittest"
+	"lockstep/core/access"
 	"lockstep/core/paths"
 	"lockstep/core/wire"
 )
@@ -40,7 +41,7 @@ func (c *fakeConn) Serve(to *actor.PID) {
 	}
 	c.to = to
 	if c.early != nil {
-		c.send(to, &conn.Received{Frame: c.early})
+		c.send(to, &conn.Received{Frame: c.early, From: access.DaemonItself(0)})
 	}
 }
 
@@ -52,7 +53,7 @@ func (c *fakeConn) request(frame []byte) {
 	case c.to == nil:
 		c.early = frame
 	default:
-		c.send(c.to, &conn.Received{Frame: frame})
+		c.send(c.to, &conn.Received{Frame: frame, From: access.DaemonItself(0)})
 	}
 }
 

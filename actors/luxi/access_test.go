@@ -92,7 +92,7 @@ func TestAMemberIsRefusedWithTheRoleThatIsNeeded(t *testing.T) {
 		c.Call("SubmitJob", `[[{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []}]]`)
 		refused(b.T, c, "to submit OP_TEST_DELAY needs the role admin, alice has submit")
 		c.Call("SubmitManyJobs", `[[[{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"]}], [{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"], "priority": -10}]]]`)
-		refused(b.T, c, "to submit a job before those of others (priority below 0) needs the role operate, alice has submit")
+		refused(b.T, c, "to submit a job before those of others (priority below 0) needs the role operate, alice has submit, in job 2 of 2")
 		b.queue.Quiet()
 		b.jobs.Quiet()
 
