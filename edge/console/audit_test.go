@@ -19,6 +19,7 @@ import (
 	logrustest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/core/session"
 	"lockstep/core/wire"
@@ -31,6 +32,8 @@ import (
 type queueOf struct {
 	mu      sync.Mutex
 	effects []string
+	from    []access.Identity                                         // whose they are
+	instead map[string]string                                         // answers instead of those of answersOf
 	refuses func(method string, args ...any) (json.RawMessage, error) // nil, nil: it does not
 }
 
@@ -52,7 +55,10 @@ var effectsOf = map[string]string{
 	"LockstepReplaceFilter": `{"uuid": "76e6367a", "count": 0, "jobs": []}`, "LockstepSetSettings": "null", "LockstepSubmitJobs": "[12]", "SetDrainFlag": "true",
 }
 
-func (l *queueOf) Call(_ context.Context, _ rapi.Class, method string, args ...any) (json.RawMessage, error) {
+func (l *queueOf) Call(ctx context.Context, _ rapi.Class, method string, args ...any) (json.RawMessage, error) {
+	if text, is := l.instead[method]; is {
+		return json.RawMessage(text), nil
+	}
 	if text, is := answersOf[method]; is {
 		return json.RawMessage(text), nil
 	}
@@ -67,7 +73,7 @@ func (l *queueOf) Call(_ context.Context, _ rapi.Class, method string, args ...a
 			return data, err
 		}
 	}
-	l.effects = append(l.effects, method)
+	l.effects, l.from = append(l.effects, method), append(l.from, rapi.CallerOf(ctx))
 	return json.RawMessage(text), nil
 }
 
@@ -82,31 +88,40 @@ type audited struct {
 func newAudited(t *testing.T) *audited {
 	t.Helper()
 	users := filepath.Join(t.TempDir(), "users")
-	require.NoError(t, os.WriteFile(users, []byte("operator secret write\n"), 0o600))
+	require.NoError(t, os.WriteFile(users, []byte("operator secret write\n"+roleUsersFile), 0o600))
 	log, hook := logrustest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
 	x, err := New(Config{Log: log, Queue: rapi.NewForwardingPool(rapi.Gateway{}, admission.NewTable()), Logins: login.New(users, log), Port: 5080, Commands: login.Commands{OfAdmins: true}, Table: admission.NewTable()})
 	require.NoError(t, err)
-	queue := &queueOf{}
+	queue := &queueOf{instead: map[string]string{}}
 	x.setQueue(queue)
 	return &audited{x, t, queue, hook}
 }
 
 // session opens a session of the operator.
-func (a *audited) session() *http.Cookie {
+func (a *audited) session() *http.Cookie { return a.sessionOf("operator") }
+
+// sessionOf opens a session of a user of the users file.
+func (a *audited) sessionOf(name string) *http.Cookie {
 	id := bytes.Repeat([]byte{7}, idOctets)
-	operator, known := a.config.Logins.Find("operator")
-	require.True(a, known)
-	a.sessions.keep(session.HashOf(id), answer.Session{Valid: true, User: "user=operator", Name: "operator", Proof: operator.Proof(id)})
+	u, known := a.config.Logins.Find(name)
+	require.True(a, known, name)
+	a.sessions.keep(session.HashOf(id), answer.Session{Valid: true, User: "user=" + name, Name: name, Proof: u.Proof(id)})
 	return &http.Cookie{Name: a.cookieName(), Value: base64.RawURLEncoding.EncodeToString(id)}
 }
 
 // post sends a form, and returns the answer and the lines that it has left in the log.
 func (a *audited) post(path, form string) (*httptest.ResponseRecorder, []*logrus.Entry) {
 	a.Helper()
-	cookie := a.session()
+	return a.postAs("operator", path, form)
+}
+
+// postAs is post of another user.
+func (a *audited) postAs(name, path, form string) (*httptest.ResponseRecorder, []*logrus.Entry) {
+	a.Helper()
+	cookie := a.sessionOf(name)
 	a.log.Reset()
-	a.queue.effects = nil
+	a.queue.effects, a.queue.from = nil, nil
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form))
 	r.RemoteAddr = "127.0.0.7:4711"
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

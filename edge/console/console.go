@@ -291,8 +291,10 @@ func (q *request) noCommands() string {
 }
 
 // refusal says why the role of the user does not permit the form or page with this method and path; "": it does.
-func (q *request) refusal(route string) string {
-	if err := access.ConsoleRoute(route).Refuse(q.user.From.String(), q.user.Role); err != nil {
+func (q *request) refusal(route string) string { return q.refusalOf(access.ConsoleRoute(route)) }
+
+func (q *request) refusalOf(route access.Route) string {
+	if err := route.Refuse(q.user.From.String(), q.user.Role); err != nil {
 		return capital(err.Error()) + "."
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/edge/rapi"
 )
@@ -97,7 +98,7 @@ func (x *Console) opcode(q *request) error {
 // he can.
 func (x *Console) opcodeForm(q *request, op answer.Opcode) opcodeView {
 	v := opcodeView{Opcode: op, Name: q.PostForm.Get("job-name"), Reason: q.PostForm.Get("job-reason")}
-	refused := q.refusal("POST /ui/opcodes/{name}")
+	refused := q.refuseOpcode(op)
 	switch {
 	case refused != "":
 		v.Disabled = refused
@@ -121,6 +122,16 @@ func (x *Console) opcodeForm(q *request, op answer.Opcode) opcodeView {
 		}
 	}
 	return v
+}
+
+// refuseOpcode says why the role of the user does not permit submissions of an opcode; "": it may. The queue decides about declared opcodes,
+// whose files say who may.
+func (q *request) refuseOpcode(op answer.Opcode) string {
+	route := access.ConsoleRoute("POST /ui/opcodes/{name}")
+	if !op.Defined && op.Name != "OP_RUN_COMMAND" {
+		route.Need = access.Need{Role: access.Admin, To: "submit " + op.Name}
+	}
+	return q.refusalOf(route)
 }
 
 // fieldOf chooses the field for the type of a parameter.

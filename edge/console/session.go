@@ -139,7 +139,7 @@ func (s *sessionCache) askRole(ctx context.Context, hash string, who user) (acce
 	var told struct {
 		Role access.Role `json:"role"`
 	}
-	data, err := s.queue.Call(rapi.WithCaller(ctx, who.Who, who.From), rapi.Short, "LockstepWhoami")
+	data, err := s.queue.Call(rapi.WithCaller(ctx, who.Who, who.From), rapi.Short, "LockstepWhoAmI")
 	if err == nil {
 		err = json.Unmarshal(data, &told)
 	}

@@ -372,7 +372,7 @@ const user1000 = accounts.UnknownUserIdError(1000)
 
 var alice = access.Identity{UID: 1000, Name: "alice", GIDs: []int{1000, 27}, Groups: []string{"alice", "ops"}, Login: 1000}
 
-// rolesOf answers LockstepWhoami as a policy does that gives each account of a link a role.
+// rolesOf answers LockstepWhoAmI as a policy does that gives each account of a link a role.
 type rolesOf struct {
 	rapi.Luxi
 	mu    sync.Mutex
@@ -381,7 +381,7 @@ type rolesOf struct {
 }
 
 func (l *rolesOf) Call(ctx context.Context, class rapi.Class, method string, args ...any) (json.RawMessage, error) {
-	if method != "LockstepWhoami" {
+	if method != "LockstepWhoAmI" {
 		return l.Luxi.Call(ctx, class, method, args...)
 	}
 	l.mu.Lock()

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kit"
+	"lockstep/core/access"
 	answers "lockstep/core/answer"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
@@ -43,6 +44,7 @@ type fakeLuxi struct {
 	wait    func(ctx context.Context) (string, error)   // of WaitForJobChange
 	work    func(method string)                         // before each answer, if not nil
 	asked   []string                                    // method and arguments
+	from    []access.Identity                           // who has asked
 	answers map[string]func(args []any) (string, error) // replace the usual answers
 }
 
@@ -75,7 +77,7 @@ func (l *fakeLuxi) call(ctx context.Context, _ rapi.Class, method string, args .
 		return nil, err
 	}
 	l.mu.Lock()
-	l.asked = append(l.asked, method+string(encoded))
+	l.asked, l.from = append(l.asked, method+string(encoded)), append(l.from, rapi.CallerOf(ctx))
 	wait, work, err := l.wait, l.work, l.err
 	l.mu.Unlock()
 	if work != nil {
@@ -412,7 +414,8 @@ func marshal(v any) string {
 	return string(data)
 }
 
-const usersFile = "# who may do what\npeer secret write\nro secret\nreader secret read\nhashed {HA1}" + hashedSecret + " read,write\n"
+const usersFile = "# who may do what\npeer secret write\nro secret\nreader secret read\nhashed {HA1}" + hashedSecret + " read,write\n" +
+	"member secret submit\noperator secret operate\ndeploy secret submit,as=alice\n"
 
 // hashedSecret is the MD5 of hashed:Ganeti Remote API:secret.
 const hashedSecret = "61e35f0cae55178c6b6e2067cd3e5a35"
