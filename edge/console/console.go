@@ -374,7 +374,7 @@ func (x *Console) download(serve func(*request) error) http.HandlerFunc {
 func (x *Console) countForUser(r *http.Request) *http.Request {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
-	who, _, err := x.sessions.user(r.WithContext(ctx), x.cookieName())
+	who, _, err := x.sessions.owner(r.WithContext(ctx), x.cookieName())
 	if err != nil {
 		return r
 	}

@@ -76,8 +76,16 @@ func newSessionCache(queue rapi.Luxi, logins *login.Logins) *sessionCache {
 	return &sessionCache{queue: queue, logins: logins, now: time.Now, account: accountName, known: map[string]cachedSession{}}
 }
 
-// user is the user of a request's cookie. The error is errNoSession, or one of the queue.
-func (s *sessionCache) user(r *http.Request, cookie string) (user, string, error) {
+// user is the user of a request's cookie, with the hash of the session. The error is errNoSession, or one of the queue.
+func (s *sessionCache) user(r *http.Request, cookie string) (who user, hash string, err error) {
+	if who, hash, err = s.owner(r, cookie); err == nil && who.isByLink() {
+		who.Role, err = s.askRole(r.Context(), hash, who)
+	}
+	return who, hash, err
+}
+
+// owner is user without the role of a link's account, which the master knows.
+func (s *sessionCache) owner(r *http.Request, cookie string) (user, string, error) {
 	c, err := r.Cookie(cookie)
 	if err != nil {
 		return user{}, "", errNoSession
@@ -91,7 +99,7 @@ func (s *sessionCache) user(r *http.Request, cookie string) (user, string, error
 	if err != nil {
 		return user{}, "", err
 	}
-	who, err := s.permissions(r.Context(), found, id)
+	who, err := s.ownerOf(found, id)
 	return who, hash, err
 }
 
@@ -114,17 +122,14 @@ func (s *sessionCache) hasAccount(i access.Identity) bool {
 	return err == nil && name == i.Name || err != nil && !errors.As(err, &unknown)
 }
 
-// permissions are what a user may do now, found by the session with this id. The error is errNoSession for a user who was removed, or has
-// another password since the login, and for a link of a version that did not note its account; or one of the queue.
-func (s *sessionCache) permissions(ctx context.Context, found answer.Session, id []byte) (user, error) {
+// ownerOf is the user of the session with this id. The error is errNoSession for a user who was removed, or has another password since the
+// login, and for a link of a version that did not note its account.
+func (s *sessionCache) ownerOf(found answer.Session, id []byte) (user, error) {
 	if found.Name == "" { // by a link
 		if found.Account == nil || !s.hasAccount(*found.Account) {
 			return user{}, errNoSession
 		}
-		who := user{Who: found.User, Name: shortUser(found.User), From: *found.Account}
-		var err error
-		who.Role, err = s.askRole(ctx, session.HashOf(id), who)
-		return who, err
+		return user{Who: found.User, Name: shortUser(found.User), From: *found.Account}, nil
 	}
 	u, known := s.logins.Find(found.Name)
 	if !known || u.Proof(id) != found.Proof {
