@@ -59,7 +59,7 @@ func onBench(t *testing.T, f func(*bench)) {
 		random := func(n int) []byte { return bytes.Repeat([]byte{7}, n) }
 		known := e.Start("sessions", sessions.Props(sessions.Config{Env: e.Env, Store: files, Random: random}))
 		gateway := e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.queue.PID, Store: files, Events: b.publisher.PID,
-			Sessions: known, Catalogue: opcode.Builtin()}))
+			Sessions: known, Catalogue: opcode.Builtin(), Policy: access.Policy{DaemonUID: os.Geteuid(), SocketGID: 27}}))
 		log := logrus.New()
 		log.SetOutput(t.Output())
 		table := admission.NewTable()
@@ -333,7 +333,7 @@ func TestTheSessionOfALinkEndsWithItsAccount(t *testing.T) {
 		"removed":          {alice, "", user1000, true},
 		"another user's":   {alice, "mallory", nil, true},
 		"cannot be read":   {alice, "", errors.New("too many open files"), false},
-		"never had a name": {access.Identity{UID: 1000, Login: access.NoUID}, "", user1000, false},
+		"never had a name": {access.Identity{UID: 1000, GIDs: []int{27}, Login: access.NoUID}, "", user1000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(b *bench) {
