@@ -177,7 +177,7 @@ func TestSessions(t *testing.T) {
 	d := newDaemon(t).start()
 	b := newBrowser(t)
 	b.login(d, "reader", "/ui/settings")
-	if disabled := eval[bool](b, `[...document.querySelectorAll("main button")].every(b => b.disabled && b.title.includes("option write"))`); !disabled {
+	if disabled := eval[bool](b, `[...document.querySelectorAll("main button")].every(b => b.disabled && b.title.includes("needs the role"))`); !disabled {
 		t.Fatal("a reader has a button that is not disabled with its reason")
 	}
 	b.login2(d)
@@ -241,7 +241,7 @@ func TestWhatIsForbiddenIsDisabled(t *testing.T) {
 	for _, path := range []string{"/ui/", "/ui/jobs", "/ui/jobs/" + running, "/ui/jobs/" + failed, "/ui/filters", "/ui/filters?edit=none", "/ui/nodes", "/ui/settings", "/ui/opcodes/OP_TEST_DELAY"} {
 		b.open(d.url + path)
 		open := eval[[]string](b, `[...document.querySelectorAll("main form[method=post] button")].filter(b => !/preview|confirm/.test((b.getAttribute("formaction") || b.form.getAttribute("action")))
-			&& !(b.disabled && b.title.includes("option write"))).map(b => b.outerHTML)`)
+			&& !(b.disabled && b.title.includes("needs the role"))).map(b => b.outerHTML)`)
 		if len(open) > 0 {
 			t.Errorf("%s: a reader may press %q", path, open)
 		}

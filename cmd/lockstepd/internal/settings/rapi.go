@@ -45,7 +45,7 @@ func (r *RapiConfig) flags(flags *flag.FlagSet) {
 	flags.BoolVar(&r.RequireAuthentication, "rapi-require-authentication", true,
 		"show nothing about jobs over the remote API without a login; =false lets every client read jobs and rules")
 	flags.BoolVar(&r.AllowCommands, "rapi-allow-commands", false,
-		"accept OP_RUN_COMMAND over the remote API: users with the option write can then run any command as the daemon's user")
+		"accept OP_RUN_COMMAND of users with the option write and without as=ACCOUNT: they can then run any command as the daemon's user")
 	flags.BoolVar(&r.Insecure, "rapi-insecure", false,
 		"let the remote API listen beyond loopback without TLS or without required authentication")
 }
