@@ -596,10 +596,11 @@ type JobInfo struct {
 	User    string    `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`                                  // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
 	// Texts of clients in the reason trail of the first opcode.
 	Reasons       []string         `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	Result        string           `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`       // end of the job in words (record.Record.Result); empty: none
-	Parent        int64            `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"`      // the job whose process has submitted the job; 0: none, or it is not known
-	Progress      *CommandProgress `protobuf:"bytes,15,opt,name=progress,proto3" json:"progress,omitempty"`   // of its running opcode; absent: the command has said nothing
-	Submitter     []byte           `protobuf:"bytes,16,opt,name=submitter,proto3" json:"submitter,omitempty"` // to whom the job belongs (access.Submitter); empty: the daemon's user
+	Result        string           `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`            // end of the job in words (record.Record.Result); empty: none
+	Parent        int64            `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"`           // the job whose process has submitted the job; 0: none, or it is not known
+	Progress      *CommandProgress `protobuf:"bytes,15,opt,name=progress,proto3" json:"progress,omitempty"`        // of its running opcode; absent: the command has said nothing
+	Submitter     []byte           `protobuf:"bytes,16,opt,name=submitter,proto3" json:"submitter,omitempty"`      // to whom the job belongs (access.Submitter); empty: the daemon's user
+	RunAs         string           `protobuf:"bytes,17,opt,name=run_as,json=runAs,proto3" json:"run_as,omitempty"` // the user as whom the commands of the job run that run as its submitter; empty: the daemon's user
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -744,6 +745,13 @@ func (x *JobInfo) GetSubmitter() []byte {
 		return x.Submitter
 	}
 	return nil
+}
+
+func (x *JobInfo) GetRunAs() string {
+	if x != nil {
+		return x.RunAs
+	}
+	return ""
 }
 
 // CommandProgress is what a command says about its progress (package progress): 0 to 100
@@ -2000,7 +2008,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xd6\x03\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xed\x03\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -2019,7 +2027,8 @@ const file_job_proto_rawDesc = "" +
 	"\x06result\x18\r \x01(\tR\x06result\x12\x16\n" +
 	"\x06parent\x18\x0e \x01(\x03R\x06parent\x12>\n" +
 	"\bprogress\x18\x0f \x01(\v2\".lockstep.messages.CommandProgressR\bprogress\x12\x1c\n" +
-	"\tsubmitter\x18\x10 \x01(\fR\tsubmitter\"y\n" +
+	"\tsubmitter\x18\x10 \x01(\fR\tsubmitter\x12\x15\n" +
+	"\x06run_as\x18\x11 \x01(\tR\x05runAs\"y\n" +
 	"\x0fCommandProgress\x12\x18\n" +
 	"\apercent\x18\x01 \x01(\x01R\apercent\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x19\n" +

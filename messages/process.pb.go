@@ -74,14 +74,16 @@ func (JobProgram) EnumDescriptor() ([]byte, []int) {
 
 // StartJob passes a picked job to the jobs actor, which owns it until JobEnded or
 // JobReturned. `launch` is the launch spec of each opcode, a JSON list that the process
-// reads from its start pipe. No actor on the way reads it. It has secrets and must not be
-// logged.
+// reads from its start pipe. On the way the jobs actor adds the accounts of the users that its
+// opcodes run as; no other actor reads it. It has secrets and must not be logged. `run_as` is a
+// JSON list of these users (jobproc.User); empty: all opcodes run as the daemon.
 type StartJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	Launch        []byte                 `protobuf:"bytes,3,opt,name=launch,proto3" json:"launch,omitempty"`
 	Program       JobProgram             `protobuf:"varint,4,opt,name=program,proto3,enum=lockstep.messages.JobProgram" json:"program,omitempty"`
+	RunAs         []byte                 `protobuf:"bytes,5,opt,name=run_as,json=runAs,proto3" json:"run_as,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -142,6 +144,13 @@ func (x *StartJob) GetProgram() JobProgram {
 		return x.Program
 	}
 	return JobProgram_LOCKSTEP_JOB
+}
+
+func (x *StartJob) GetRunAs() []byte {
+	if x != nil {
+		return x.RunAs
+	}
+	return nil
 }
 
 // AdoptJob passes on a job whose process was started by another incarnation or daemon.
@@ -322,11 +331,13 @@ func (x *JobEnded) GetEncoded() []byte {
 }
 
 // JobReturned: no process could act on the job. It is pending again. `encoded` is its file if
-// that differs from what the queue has sent; else it is empty.
+// that differs from what the queue has sent; else it is empty. The job is not started again before
+// `retry_after_ms`.
 type JobReturned struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	RetryAfterMs  int64                  `protobuf:"varint,3,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -373,6 +384,13 @@ func (x *JobReturned) GetEncoded() []byte {
 		return x.Encoded
 	}
 	return nil
+}
+
+func (x *JobReturned) GetRetryAfterMs() int64 {
+	if x != nil {
+		return x.RetryAfterMs
+	}
+	return 0
 }
 
 // CallOff asks the jobs actor that these jobs begin no opcode, after a hold of them, or a rule,
@@ -871,11 +889,12 @@ func (x *ProcessGone) GetCanceled() bool {
 	return false
 }
 
-// GetStartError asks the jobs actor why job processes cannot be started. `text` of the
-// result is empty if the last start succeeded.
+// GetStartError asks the jobs actor why job processes cannot be started, and why the job `id` cannot
+// if only that is known; 0: of no job. `text` of the result is empty if the last start succeeded.
 type GetStartError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -917,11 +936,19 @@ func (x *GetStartError) GetRequest() uint64 {
 	return 0
 }
 
-// GetStartErrorResult answers GetStartError.
+func (x *GetStartError) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+// GetStartErrorResult answers GetStartError. With `user` it is only about jobs that run as this user.
 type GetStartErrorResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -966,6 +993,13 @@ func (x *GetStartErrorResult) GetRequest() uint64 {
 func (x *GetStartErrorResult) GetText() string {
 	if x != nil {
 		return x.Text
+	}
+	return ""
+}
+
+func (x *GetStartErrorResult) GetUser() string {
+	if x != nil {
+		return x.User
 	}
 	return ""
 }
@@ -1574,12 +1608,13 @@ var File_process_proto protoreflect.FileDescriptor
 
 const file_process_proto_rawDesc = "" +
 	"\n" +
-	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\tjob.proto\"\x85\x01\n" +
+	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\tjob.proto\"\x9c\x01\n" +
 	"\bStartJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x12\x16\n" +
 	"\x06launch\x18\x03 \x01(\fR\x06launch\x127\n" +
-	"\aprogram\x18\x04 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\"m\n" +
+	"\aprogram\x18\x04 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\x12\x15\n" +
+	"\x06run_as\x18\x05 \x01(\fR\x05runAs\"m\n" +
 	"\bAdoptJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x127\n" +
@@ -1590,10 +1625,11 @@ const file_process_proto_rawDesc = "" +
 	"\bprogress\x18\x03 \x01(\v2\".lockstep.messages.CommandProgressR\bprogress\"4\n" +
 	"\bJobEnded\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"7\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\"]\n" +
 	"\vJobReturned\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"5\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\x12$\n" +
+	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\"5\n" +
 	"\aCallOff\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\"F\n" +
@@ -1622,12 +1658,14 @@ const file_process_proto_rawDesc = "" +
 	"\rnever_spawned\x18\x03 \x01(\bR\fneverSpawned\x12\x1f\n" +
 	"\vnever_acted\x18\x04 \x01(\bR\n" +
 	"neverActed\x12\x1a\n" +
-	"\bcanceled\x18\x05 \x01(\bR\bcanceled\")\n" +
+	"\bcanceled\x18\x05 \x01(\bR\bcanceled\"9\n" +
 	"\rGetStartError\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\"W\n" +
 	"\x13GetStartErrorResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xa8\x02\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\"\xa8\x02\n" +
 	"\x0fProcessReported\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x02 \x01(\tR\blivelock\x12\x18\n" +

@@ -82,6 +82,38 @@ func RemoveProgress(path string) error {
 	return os.RemoveAll(gone)
 }
 
+// UserProgressPath is that pipe if the command runs as another user than the daemon's, who owns the pipe and may search all directories
+// of its path below those that contain the run directory (OpenToUsers), and may change none of them.
+func UserProgressPath(runDir string, id int64) string {
+	return filepath.Join(userProgressDir(runDir), strconv.FormatInt(id, 10), "pipe")
+}
+
+func userProgressDir(runDir string) string { return filepath.Join(runDir, "progress") }
+
+// othersExecute lets all users look up names in a directory.
+const othersExecute = 0o001
+
+// OpenToUsers lets the commands of all users reach the pipes of UserProgressPath. In the run directory they may look up names, and no more.
+func OpenToUsers(runDir string) error {
+	dir := userProgressDir(runDir)
+	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("open the run directory to users: %w", err)
+	}
+	for _, name := range []string{dir, runDir} {
+		info, err := os.Lstat(name)
+		switch {
+		case err == nil && !info.IsDir():
+			err = fmt.Errorf("%s is no directory", name)
+		case err == nil && info.Mode().Perm()&othersExecute == 0:
+			err = os.Chmod(name, info.Mode().Perm()|othersExecute)
+		}
+		if err != nil {
+			return fmt.Errorf("open the run directory to users: %w", err)
+		}
+	}
+	return nil
+}
+
 func messageDir(runDir string) string {
 	return filepath.Join(runDir, "luxidmessages")
 }

@@ -96,6 +96,7 @@ func newDaemon(n *node) *daemon {
 		Env:       d.env,
 		Files:     n.disk,
 		Processes: newSpawner(d),
+		Accounts:  accounts{d},
 		Owners:    newOwnerWatch(d, livelock),
 		Callers:   newCallerWatch(d),
 	}

@@ -389,7 +389,7 @@ func schedulerProps(p Ports, s Settings) *actor.Props {
 
 func jobsProps(p Ports, s Settings) *actor.Props {
 	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
-		Scheduler: p.Env.PID(schedulerName), Processes: p.Processes, MaxStarts: s.MaxStarts, RetryLimit: s.Patience,
+		Scheduler: p.Env.PID(schedulerName), Processes: p.Processes, Accounts: p.Accounts, MaxStarts: s.MaxStarts, RetryLimit: s.Patience,
 		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence, QueueCopy: queuecopyOf(p), GanetiLog: s.GanetiJobs})
 }
 
@@ -410,6 +410,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 		ArchiveAfter:  s.About.ArchiveAfter,
 		Shared:        !isStandalone(p),
 		GanetiJobs:    s.GanetiJobs,
+		RunAs:         s.RunAs,
 	})
 }
 

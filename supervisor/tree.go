@@ -34,6 +34,7 @@ import (
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
 	corecopy "lockstep/core/queuecopy"
+	"lockstep/core/runas"
 )
 
 // Ports are what the actors reach the outside world by: the disk, job processes, connections, other nodes. Clock, log, randomness and
@@ -42,6 +43,7 @@ type Ports struct {
 	Env        *kit.Env
 	Files      store.Files
 	Processes  jobs.Processes
+	Accounts   jobs.Accounts
 	Owners     locks.Owners
 	Callers    clusterconfig.Owners
 	OnUnlocked func(clusterconfig.Unlocked) // called for each call of WConfD that changes an object without its lock; nil: not reported
@@ -77,6 +79,8 @@ type Settings struct {
 	Catalogue *opcode.Catalogue
 	// GanetiJobs is true in Ganeti mode: Ganeti's job process runs Ganeti's opcodes.
 	GanetiJobs bool
+	// RunAs says as whom the commands of jobs run.
+	RunAs runas.Policy
 	// Secrets returns the names of the parameters that the present catalogue declares secret, on any goroutine.
 	Secrets func() []string
 	// Prepared is the state of the configuration that the start has read and checked; nil: none.

@@ -40,6 +40,7 @@ type Config struct {
 	Queue      *actor.PID
 	Scheduler  *actor.PID
 	Processes  Processes
+	Accounts   Accounts // asked for jobs of other users than the daemon's only
 	MaxStarts  int
 	RetryLimit RetryLimit
 	GanetiLog  bool // entries of logs have types that Ganeti's daemon reads
@@ -70,6 +71,7 @@ func Props(c Config) *actor.Props {
 			lastOrder:    incarnation << 32,
 			active:       map[int64]*activeJob{},
 			callOffs:     map[uint64]*callOff{},
+			accounts:     accountFinds{last: incarnation << 32, asked: map[uint64]*messages.StartJob{}, waits: map[int64]accountWait{}},
 			fenced:       c.Fence > 0,
 		}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
@@ -80,7 +82,8 @@ type jobs struct {
 	attempt             uint64 // last number used; the upper 32 bits are the incarnation
 	lastOrder           uint64 // last number of an order; the upper 32 bits are the incarnation
 	active              map[int64]*activeJob
-	callOffs            map[uint64]*callOff  // by number of an order
+	callOffs            map[uint64]*callOff // by number of an order
+	accounts            accountFinds
 	waiting             []*messages.StartJob // jobs without a process; the first one starts when a handshake ends
 	starting            int
 	startsPaused        bool         // no process is started before retryStarts
@@ -196,8 +199,12 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.sendToJobActors(ctx, m)
 	case *ordersAnswered:
 		j.answerOrders(ctx, j.active[m.id], m.answers)
+	case *AccountsFound:
+		j.accountsFound(ctx, m)
 	case *messages.GetStartError:
-		ctx.Respond(&messages.GetStartErrorResult{Request: m.Request, Text: j.lastStartError})
+		answer := j.startError(m.Id)
+		answer.Request = m.Request
+		ctx.Respond(answer)
 	case *messages.GetFailingWrites:
 		ctx.Respond(&messages.GetFailingWritesResult{Request: m.Request, Writes: j.failingWrites(), Readers: j.readerWaits()})
 	case *writesFail:
@@ -268,6 +275,10 @@ func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
 		return // the job is active already
 	}
 	j.active[m.Id] = &activeJob{encoded: m.Encoded, program: m.Program}
+	if len(m.RunAs) > 0 {
+		j.findAccounts(ctx, m)
+		return
+	}
 	j.waiting = append(j.waiting, m)
 	j.startNext(ctx)
 }
@@ -351,11 +362,12 @@ func (j *jobs) forwardOrReturn(ctx actor.Context, order *messages.OrderJob) {
 }
 
 func (j *jobs) waitsForStart(id int64) bool {
-	return slices.ContainsFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id })
+	return j.accounts.question(id) != 0 || slices.ContainsFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id })
 }
 
 // returnWaiting returns a job that waits for its start to the queue.
 func (j *jobs) returnWaiting(ctx actor.Context, id int64) {
+	delete(j.accounts.asked, j.accounts.question(id))
 	j.waiting = slices.DeleteFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id })
 	delete(j.active, id)
 	ctx.Send(j.config.Queue, &messages.JobReturned{Id: id})

@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
+	"lockstep/core/jobproc"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -24,6 +25,8 @@ type port struct {
 	jobs  map[uint64]int64  // by attempt
 
 	abandoned map[uint64]bool
+
+	questions []uint64 // about accounts
 }
 
 type attempt struct {
@@ -79,6 +82,13 @@ func (p *port) Probe(number uint64) {
 	p.note("probe %d", p.jobs[number])
 }
 
+func (p *port) Find(question uint64, users []jobproc.User, _ *actor.PID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.questions = append(p.questions, question)
+	p.note("find %v", users)
+}
+
 // bench is a jobs actor with its job actors, and a probe for each neighbour.
 type bench struct {
 	*testing.T
@@ -103,7 +113,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 			return nil
 		})
 		b.jobs = e.Start("jobs", jobs.Props(jobs.Config{Env: e.Env, Store: b.store.PID, Queue: b.queue.PID,
-			Scheduler: b.scheduler.PID, Processes: b.port, MaxStarts: maxStarts}))
+			Scheduler: b.scheduler.PID, Processes: b.port, Accounts: b.port, MaxStarts: maxStarts}))
 		require.Equal(t, uint64(1), kittest.Expect[*messages.JobsActorStarted](b.queue).Incarnation)
 		f(t, b)
 	})

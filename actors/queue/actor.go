@@ -30,6 +30,7 @@ import (
 	"lockstep/core/opcode"
 	"lockstep/core/query"
 	"lockstep/core/record"
+	"lockstep/core/runas"
 	"lockstep/messages"
 )
 
@@ -53,6 +54,7 @@ type Config struct {
 	Shared bool
 	// GanetiJobs is true in Ganeti mode: Ganeti's job process runs Ganeti's opcodes.
 	GanetiJobs bool
+	RunAs      runas.Policy // as whom the commands of jobs run
 	// SliceWork is the work between two messages, in steps of about 20 ns; 0: 250,000.
 	SliceWork int
 }
@@ -73,7 +75,8 @@ func Props(c Config) *actor.Props {
 			holds:       newHolds(),
 			callOffs:    kit.NewAsker[*messages.CallOffResult](c.Jobs, incarnation),
 			subscribers: newSubscribers(),
-			launcher:    launcher{retained: kept, ganetiJobs: c.GanetiJobs},
+			retries:     map[int64]uint64{},
+			launcher:    launcher{retained: kept, ganetiJobs: c.GanetiJobs, runAs: c.RunAs},
 		}
 	})
 }
@@ -98,6 +101,8 @@ type queue struct {
 	archiver    archiver
 	subscribers *subscribers
 	launcher    launcher
+	retries     map[int64]uint64    // pending jobs that the scheduler gets later, by number of the retryDue
+	retried     uint64              // last number of a retryDue
 	next        func(actor.Context) // the next slice of the running commit; a proceed is on its way
 
 	// quarantined are the paths of the files that were quarantined in this incarnation.
@@ -135,6 +140,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.retryRestore(ctx, m)
 	case *retryRecord:
 		q.retryRecord(ctx, m)
+	case *retryDue:
+		q.retryStart(ctx, m)
 	case *rereadDue: // of a former incarnation
 	case *proceed:
 		q.proceed(ctx, m)
@@ -203,6 +210,7 @@ func (q *queue) newInfo(j *job.Job, encoded []byte, r record.Record) *messages.J
 	info := query.NewJobInfo(j, q.retained.catalogue.Summary, encoded)
 	query.AddOrigin(info, j)
 	query.AddRecord(info, j, r)
+	info.RunAs = q.launcher.runsAs(r)
 	return info
 }
 
@@ -215,5 +223,6 @@ func (q *queue) nextInfo(e *entry, j *job.Job, encoded []byte) *messages.JobInfo
 		info.Wait = e.info.Wait
 	}
 	query.AddRecord(info, j, q.records.get(e.info.Id))
+	info.RunAs = e.info.RunAs
 	return info
 }

@@ -17,6 +17,7 @@ import (
 	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
 	"lockstep/core/record"
+	"lockstep/core/runas"
 	"lockstep/messages"
 )
 
@@ -28,6 +29,7 @@ type launcher struct {
 	resources *config.Resources
 	// ganetiJobs: Ganeti's job process runs the jobs with Ganeti's opcodes.
 	ganetiJobs bool
+	runAs      runas.Policy
 	// logLimit is the setting log_limit, in bytes; 0: jobproc.LogLimit.
 	logLimit int
 	// outputWait is the setting output_wait, in seconds; 0: jobproc.OutputWait.
@@ -57,14 +59,19 @@ func (l *launcher) program(j *job.Job) messages.JobProgram {
 	return messages.JobProgram_LOCKSTEP_JOB
 }
 
-// launch returns the program of a job and what its process receives through its start pipe.
-func (l *launcher) launch(id int64, encoded []byte, secrets []json.RawMessage, r record.Record) (messages.JobProgram, []byte) {
-	j := decodeKnown(id, encoded)
-	program := l.program(j)
-	if program == messages.JobProgram_GANETI_JOB {
-		return program, ganetiSecrets(j, secrets)
+// launch sets the program of a job, what its process receives through its start pipe, and the users as whom its commands run.
+func (l *launcher) launch(start *messages.StartJob, secrets []json.RawMessage, r record.Record) {
+	j := decodeKnown(start.Id, start.Encoded)
+	start.Program = l.program(j)
+	if start.Program == messages.JobProgram_GANETI_JOB {
+		start.Launch = ganetiSecrets(j, secrets)
+		return
 	}
-	return program, l.specs(j, secrets, r)
+	var users []jobproc.User
+	start.Launch, users = l.specs(j, secrets, r)
+	if users != nil {
+		start.RunAs, _ = json.Marshal(users) // texts and numbers
+	}
 }
 
 // decodeKnown decodes a job that was decoded when it was added.
@@ -112,15 +119,19 @@ func (l *launcher) mistakes(number int, draft *messages.JobDraft) (mistakes []an
 
 // specs encodes the launch specs of a job of lockstep-job for the start pipe of its process (queue.md
 // 4.5, step 5; design.md "Processes"): a JSON list with an element per opcode, null where there
-// is nothing to say. secrets has an element per opcode, or fewer.
-func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record) []byte {
+// is nothing to say. secrets has an element per opcode, or fewer. users are those as whom the commands run, each once, without the
+// daemon's.
+func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record) (encoded []byte, users []jobproc.User) {
 	specs := make([]*jobproc.LaunchSpec, len(j.Ops))
 	for i := range j.Ops {
 		var secretsOfOp json.RawMessage
 		if i < len(secrets) {
 			secretsOfOp = secrets[i]
 		}
-		spec := l.spec(j.Ops[i].Input, secretsOfOp)
+		spec := l.spec(j.Ops[i].Input, secretsOfOp, r)
+		if spec.RunAs != nil && !slices.Contains(users, *spec.RunAs) {
+			users = append(users, *spec.RunAs)
+		}
 		if i == 0 {
 			spec.Name = r.Name()
 		}
@@ -132,7 +143,7 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record)
 			spec.Followed, spec.OutputWait = true, l.outputWait
 		}
 		if spec.Name != "" || spec.Followed || spec.KeepOutput != 0 || spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil ||
-			spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
+			spec.RunAs != nil || spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
 			specs[i] = &spec
 		}
 	}
@@ -140,7 +151,7 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record)
 	if err != nil {
 		panic(fmt.Errorf("the launch specs of job %d cannot be encoded: %w", j.ID, err))
 	}
-	return data
+	return data, users
 }
 
 // keeps reports whether the output of a job is kept. If one opcode asks for it, that of all is: a place in the output counts the bytes of
@@ -149,21 +160,42 @@ func (l *launcher) keeps(j *job.Job) bool {
 	return slices.ContainsFunc(j.Ops, func(op job.Op) bool { return opcode.KeepsOutput(op.Input, l.keepOutput) })
 }
 
-func (l *launcher) spec(input, secrets json.RawMessage) jobproc.LaunchSpec {
+func (l *launcher) spec(input, secrets json.RawMessage, r record.Record) jobproc.LaunchSpec {
 	catalogue := l.retained.catalogue
 	needs, err := catalogue.RequiredLocks(input, l.resources)
 	spec := jobproc.LaunchSpec{Secrets: secrets, RequiredLocks: needs, LogLimit: l.logLimit}
-	if op, known := catalogue.Lookup(job.OpID(input)); err == nil && known && op.Defined() {
+	op, known := catalogue.Lookup(job.OpID(input))
+	if err == nil && known && op.Defined() {
 		spec.Secrets = nil // they are in the command
 		var command opcode.Command
 		if command, err = catalogue.Expand(input, secrets); err == nil {
 			spec.Command, err = json.Marshal(command)
 		}
 	}
+	if err == nil && known {
+		spec.RunAs, err = l.user(op, r)
+	}
 	if err != nil {
 		return jobproc.LaunchSpec{FailureResult: errorResult(err)}
 	}
 	return spec
+}
+
+// user is the user as whom the command of an opcode runs; nil: the daemon's, or the opcode has no command. The error is a *opcode.Failure.
+func (l *launcher) user(op *opcode.Opcode, r record.Record) (*jobproc.User, error) {
+	user, err := l.runAs.Of(op.RunAs(), r.Submitter())
+	if err != nil {
+		return nil, &opcode.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_state"}
+	}
+	return user, nil
+}
+
+// runsAs names the user as whom the commands of a job run that run as its submitter; "": the daemon's user, or none.
+func (l *launcher) runsAs(r record.Record) string {
+	if user, err := l.runAs.Of(opcode.AsSubmitter, r.Submitter()); err == nil && user != nil {
+		return user.String()
+	}
+	return ""
 }
 
 func errorResult(err error) json.RawMessage {

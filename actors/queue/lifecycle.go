@@ -1,11 +1,14 @@
 package queue
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"lockstep/actors/kit"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -35,8 +38,9 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 	}
 	// From here on the jobs actor alone writes the file, until JobEnded or JobReturned: orders about the job go there.
 	q.index.setStage(e, active)
-	program, launch := q.launcher.launch(id, e.info.Encoded, q.retained.secrets[id], q.records.get(id))
-	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Launch: launch, Program: program})
+	start := &messages.StartJob{Id: id, Encoded: e.info.Encoded}
+	q.launcher.launch(start, q.retained.secrets[id], q.records.get(id))
+	ctx.Send(q.config.Jobs, start)
 }
 
 // progress takes the content of the file of an active job, and the progress of its command. A report about a job that
@@ -139,7 +143,29 @@ func (q *queue) returned(ctx actor.Context, m *messages.JobReturned) {
 	// The scheduler takes the slot back before it gets the job as a candidate: it ignores one that runs.
 	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: m.Id})
 	q.showStartWait(ctx, e, messages.StartWait_NOT_WAITING)
-	q.enqueue(ctx, e)
+	if m.RetryAfterMs == 0 {
+		q.enqueue(ctx, e)
+		return
+	}
+	q.index.setStage(e, pending)
+	q.retried++
+	q.retries[m.Id] = q.retried
+	kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), time.Duration(m.RetryAfterMs)*time.Millisecond, ctx.Self(),
+		&retryDue{q.incarnation, m.Id, q.retried})
+}
+
+// retryDue is the timer message after a job has returned that is not to be started at once. Those of an earlier incarnation, and for a job
+// that the scheduler has got meanwhile, are ignored.
+type retryDue struct {
+	incarnation uint32
+	id          int64
+	number      uint64
+}
+
+func (q *queue) retryStart(ctx actor.Context, m *retryDue) {
+	if e := q.index.get(m.id); m.incarnation == q.incarnation && q.retries[m.id] == m.number && e != nil && e.stage == pending {
+		q.enqueue(ctx, e)
+	}
 }
 
 // sendUnfinishedJobs sends all pending and active jobs to a scheduler that has started,
@@ -149,6 +175,7 @@ func (q *queue) sendUnfinishedJobs(ctx actor.Context, request uint64) {
 		q.verdicts.scheduler = request
 		return
 	}
+	clear(q.retries)
 	p := &messages.ListUnfinishedJobsResult{Request: request}
 	for _, e := range q.index.all() {
 		w := q.asUnfinished(e)
@@ -172,6 +199,7 @@ func (q *queue) adoptAll(ctx actor.Context) {
 
 // enqueue makes a job pending and gives it to the scheduler.
 func (q *queue) enqueue(ctx actor.Context, e *entry) {
+	delete(q.retries, e.info.Id)
 	q.index.setStage(e, pending)
 	if w := q.unfinishedJob(ctx, e); w != nil {
 		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.UnfinishedJob{w}})
@@ -192,6 +220,7 @@ func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 	q.admission.unfinished--
 	delete(q.retained.secrets, id)
 	delete(q.holds.inForce, id)
+	delete(q.retries, id)
 	q.index.setStage(e, final)
 	q.retain(e)
 	q.notifySubscribers(ctx, e.info, encoded)

@@ -263,10 +263,10 @@ func TestOrphans(t *testing.T) {
 }
 
 // The record of a submission without a commit record is quarantined with its job, and so
-// is a file that is no record.
+// is a file that is no record beside a job that has ended.
 func TestRecordsThatAreSetAside(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		scan := withRecords(scanOf(newJob(20), newJob(21)), map[int64]string{20: "{", 21: tenEnded})
+		scan := withRecords(scanOf(ended(20), newJob(21)), map[int64]string{20: "{", 21: tenEnded})
 		scan.Serial = []byte("20\n")
 		b.recover(scan)
 		for _, path := range []string{"queue/job-21", "queue/lockstep-21", "queue/lockstep-20"} {

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/kit"
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/core/record"
@@ -137,7 +138,7 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 		q.quarantineJob(ctx, s, err.Error(), func(actor.Context, *messages.Failure) {})
 		return
 	}
-	r := q.recoverRecord(ctx, s)
+	r := q.recoverRecord(ctx, s, j.Status().Final() && !isActive)
 	info := q.newInfo(j, s.Content, r)
 	if len(j.Ops) > 0 {
 		q.submissions.named.add(q.submissionName(j.Ops[0].Input, r.Submitter()), s.Id)
@@ -174,15 +175,22 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 	}
 }
 
-// recoverRecord decodes the record of a job. A file that is no record is quarantined,
-// and the job continues without one.
-func (q *queue) recoverRecord(ctx actor.Context, s *messages.ScannedJob) record.Record {
+// recoverRecord decodes the record of a job. A file that is no record does not say whose job it is: such a job, unless it has ended, has the
+// record of an unknown submitter, and its commands do not run. The file stays until then, because without it the next daemon would take
+// the job for one of its own user. That of an ended job is quarantined.
+func (q *queue) recoverRecord(ctx actor.Context, s *messages.ScannedJob, ended bool) record.Record {
 	if s.Record == nil {
 		return record.Record{}
 	}
 	r, err := record.Decode(s.Record)
-	if err != nil {
+	switch {
+	case err == nil:
+	case ended:
 		q.quarantineFile(ctx, s.Id, paths.RecordPath(s.Id), err.Error(), func(actor.Context, *messages.Failure) {})
+	default:
+		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "reason": err.Error()}).
+			Error("the record of a job cannot be used, so it is not known who has submitted the job")
+		r = record.Record{}.WithSubmitter(access.Unknown().Submitter().Encode())
 	}
 	return r
 }

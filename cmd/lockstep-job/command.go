@@ -24,6 +24,11 @@ import (
 // inheritedEnv names the variables of the daemon's environment that a command receives.
 var inheritedEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 
+// inheritedByUsers are those for a command of another user than the daemon's, whose PATH is usersPath.
+var inheritedByUsers = []string{"LANG", "LC_ALL", "TZ"}
+
+const usersPath = "/usr/local/bin:/usr/bin:/bin"
+
 // command is the parameters of OP_RUN_COMMAND, as the job file has them.
 type command struct {
 	Argv      []string          `json:"argv"`
@@ -34,12 +39,16 @@ type command struct {
 	Timeout   *float64          `json:"timeout"`
 }
 
-// prepareCommand decodes and checks the parameters of a command, and finds its program. refused is the outcome if the
-// command cannot be started.
+// prepareCommand decodes and checks the parameters of a command, and finds its program, unless the command runs as another user, for whom
+// the started process looks. refused is the outcome if the command cannot be started.
 func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path string, env []string, refused *jobproc.Outcome) {
 	refuse := func(o jobproc.Outcome) (command, string, []string, *jobproc.Outcome) { return c, "", nil, &o }
 	if err := json.Unmarshal(parameters, &c); err != nil || len(c.Argv) == 0 {
 		return refuse(failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input"))
+	}
+	if x.runAs != nil && x.account == nil { // a daemon of another version, or one with a mistake
+		return refuse(failure("OpPrereqError", fmt.Sprintf("The command runs as %s, and the daemon has not said which account that is", x.runAs),
+			"wrong_state"))
 	}
 	if len(c.SecretEnv) > 0 && x.command == nil { // the command of a catalogue opcode contains the values
 		if err := c.mergeSecrets(x.secrets); err != nil {
@@ -47,6 +56,9 @@ func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path 
 		}
 	}
 	env = c.environment(x)
+	if x.account != nil {
+		return c, "", env, nil
+	}
 	path, err := lookPath(c.Argv[0], env)
 	if err != nil {
 		return refuse(couldNotStart(c.Argv[0], err))
@@ -67,30 +79,75 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 		_ = stop.Request(time.Now())
 		return stop.Outcome()
 	}
-	out, err := newOutput(x.emit, x.relay, x.keep)
-	if err != nil {
-		return failure("OpExecError", "cannot make a pipe: "+err.Error())
-	}
-	out.complain(x.keep.begin(x.op))
-	defer x.openProgress(out.complain)()
-	var cmd *exec.Cmd
-	err = retrySpawn(func() error {
-		cmd = c.newCmd(path, env, out)
-		return x.lease.startCommand(func() (int, error) {
-			if err := cmd.Start(); err != nil {
-				return 0, err
-			}
-			return cmd.Process.Pid, nil
-		})
+	x.complain(x.keep.begin(x.op))
+	defer x.openProgress(x.complain)()
+	var outcome jobproc.Outcome
+	err := retrySpawn(func() (err error) {
+		if x.account != nil {
+			outcome, err = x.runAsUser(&c, env)
+		} else {
+			outcome, err = x.runAsDaemon(&c, path, env)
+		}
+		return err
 	}, x.killed, time.After)
 	if err != nil {
-		out.close()
 		return couldNotStart(c.Argv[0], err)
 	}
-	out.closeWriters()
-	outcome, complaint := x.keep.end(x.awaitCommand(&c, cmd, out))
-	out.complain(complaint)
+	outcome, complaint := x.keep.end(outcome)
+	x.complain(complaint)
 	return outcome
+}
+
+// runAsDaemon runs a command as the daemon's user, to its end. The error says that it could not be started.
+func (x *execution) runAsDaemon(c *command, path string, env []string) (jobproc.Outcome, error) {
+	out, err := newOutput(x.emit, x.relay, x.keep)
+	if err != nil {
+		return jobproc.Outcome{}, fmt.Errorf("cannot make a pipe: %w", err)
+	}
+	cmd := c.newCmd(path, env, out)
+	if err := x.start(cmd); err != nil {
+		out.close()
+		return jobproc.Outcome{}, err
+	}
+	out.closeWriters()
+	outcome, _ := x.awaitCommand(c, cmd, out)
+	return outcome, nil
+}
+
+// runAsUser runs a command as another user, to its end. The error says that it could not be started. Where the start waits for a directory
+// of the user, the command counts as one that runs: its time passes, and it can be killed.
+func (x *execution) runAsUser(c *command, env []string) (jobproc.Outcome, error) {
+	out, err := newOutput(x.emit, x.relay, x.keep)
+	if err != nil {
+		return jobproc.Outcome{}, fmt.Errorf("cannot make a pipe: %w", err)
+	}
+	b, err := c.newBecoming(x.account, env, out, reaper.EnvName+"="+reaper.EnvValue(x.livelock), false)
+	if err != nil {
+		out.close()
+		return jobproc.Outcome{}, err
+	}
+	if err := x.start(b.cmd); err != nil {
+		b.close()
+		out.close()
+		return jobproc.Outcome{}, err
+	}
+	b.closeProcessEnds()
+	out.closeWriters()
+	outcome, stopped := x.awaitCommand(c, b.cmd, out)
+	if err := b.failure(); err != nil && !stopped {
+		return jobproc.Outcome{}, err
+	}
+	return outcome, nil
+}
+
+// start starts a process whose end awaitCommand awaits.
+func (x *execution) start(cmd *exec.Cmd) error {
+	return x.lease.startCommand(func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
 }
 
 // newCmd makes a process of the command, which can be started once.
@@ -129,7 +186,12 @@ func (c *command) mergeSecrets(secrets json.RawMessage) error {
 
 func (c *command) environment(x *execution) []string {
 	values := map[string]string{}
-	for _, name := range inheritedEnv {
+	inherited := inheritedEnv
+	if a := x.account; a != nil {
+		inherited = inheritedByUsers
+		values["HOME"], values["USER"], values["LOGNAME"], values["SHELL"], values["PATH"] = a.Home, a.Name, a.Name, a.Shell, usersPath
+	}
+	for _, name := range inherited {
 		if value, set := os.LookupEnv(name); set {
 			values[name] = value
 		}
@@ -194,6 +256,7 @@ func couldNotStart(name string, err error) jobproc.Outcome {
 		status = 127
 	}
 	noProgram := errors.Is(err, exec.ErrNotFound)
+	_, ofUser := errors.AsType[*becomeFailure](err)
 	// The text names the program already, so only the cause follows.
 	var lookup *exec.Error
 	var path *fs.PathError
@@ -208,13 +271,15 @@ func couldNotStart(name string, err error) jobproc.Outcome {
 	case noProgram && strings.ContainsAny(name, " \t\n;|&<>$*"):
 		err = errors.New("no such program")
 		advice = `; the command is not run by a shell: give its words without quotes around all of them, or run sh -c '...'`
+	case noProgram && ofUser: // the error says it
 	case noProgram && !strings.Contains(name, "/"):
 		err = errors.New("no such program in the daemon's PATH")
 	}
 	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v%s", name, err, advice), map[string]any{"exit_status": status})
 }
 
-func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) jobproc.Outcome {
+// awaitCommand waits for the end of a command. stopped: it was ended by its time or by an order.
+func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) (outcome jobproc.Outcome, stopped bool) {
 	group := -cmd.Process.Pid
 	out.startCopying()
 	limit := 0.0
@@ -236,9 +301,9 @@ func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) jobproc
 	_ = cmd.Wait() // ProcessState says how the command has ended; that it has not read all of stdin is no failure
 	out.finish()
 	if stop.Reason() != jobproc.NotStopped {
-		return stop.Outcome()
+		return stop.Outcome(), true
 	}
-	return commandOutcome(cmd.ProcessState)
+	return commandOutcome(cmd.ProcessState), false
 }
 
 func awaitExit(pid int) {

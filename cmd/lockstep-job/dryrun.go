@@ -7,11 +7,10 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/rawjson"
+	"lockstep/edge/reaper"
 )
 
 // isDryRun reports whether the opcode is only checked, not executed. The daemon refuses values that are not boolean at the
@@ -54,11 +53,17 @@ func (x *execution) dryRun() jobproc.Outcome {
 // dryCommand checks a command as far as possible without a start, and logs what would run. Secrets are only in the
 // environment, which is not logged.
 func (x *execution) dryCommand(parameters json.RawMessage) jobproc.Outcome {
-	c, path, _, refused := x.prepareCommand(parameters)
+	c, path, env, refused := x.prepareCommand(parameters)
 	if refused != nil {
 		return *refused
 	}
-	if err := startable(&c, path); err != nil {
+	var err error
+	if x.account != nil {
+		err = x.startableAsUser(&c, env)
+	} else {
+		err = startable(&c, path)
+	}
+	if err != nil {
 		return couldNotStart(c.Argv[0], err)
 	}
 	shown := make([]string, len(c.Argv))
@@ -90,11 +95,32 @@ func startable(c *command, path string) error {
 			path = *c.Cwd + "/" + path
 		}
 	}
-	if _, err := os.Stat(path); err != nil {
+	return executable(path)
+}
+
+// startableAsUser is startable with the rights of the user as whom the command runs. It ends with the opcode.
+func (x *execution) startableAsUser(c *command, env []string) error {
+	b, err := c.newBecoming(x.account, env, nil, reaper.EnvName+"="+reaper.EnvValue(x.livelock), true)
+	if err != nil {
 		return err
 	}
-	if !isFile(path) || unix.Access(path, unix.X_OK) != nil {
-		return fs.ErrPermission
+	if err := b.cmd.Start(); err != nil {
+		b.close()
+		return err
 	}
-	return nil
+	b.closeProcessEnds()
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-x.killed:
+			_ = b.cmd.Process.Kill()
+		case <-ended:
+		}
+	}()
+	err = b.cmd.Wait()
+	close(ended)
+	if failure := b.failure(); failure != nil {
+		return failure
+	}
+	return err
 }

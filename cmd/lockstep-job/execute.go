@@ -19,6 +19,8 @@ type execution struct {
 	input    json.RawMessage
 	command  json.RawMessage // of a catalogue opcode, as parameters of OP_RUN_COMMAND; nil for other opcodes
 	secrets  json.RawMessage // an object with the parameters that are missing in input; null: none
+	runAs    *jobproc.User   // of the command; nil: the daemon's user
+	account  *jobproc.Account
 	locks    []lock.Item     // held for the opcode
 	killed   <-chan struct{} // closed when the opcode must end
 	lease    *lease
@@ -34,6 +36,8 @@ type execution struct {
 func (x *execution) log(kind string, payload json.RawMessage) {
 	x.emit([]jobproc.LogEntry{{Kind: kind, Payload: payload}})
 }
+
+func (x *execution) complain(complaint string) { complain(x.emit, complaint) }
 
 // run executes the opcode to its end. A dry run does nothing but check. An opcode without executor fails.
 func (x *execution) run() jobproc.Outcome {

@@ -39,6 +39,9 @@ func main() {
 		fmt.Println("lockstep-job", buildinfo.Read())
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == becomeArgument {
+		os.Exit(runBecome())
+	}
 	place, err := placeOf(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -86,7 +86,7 @@ func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 		// The files first: who misses output elsewhere finds it there. Then the log: it is written while the command waits for its reader.
 		complaint := o.keep.add(name, p)
 		o.log([]jobproc.LogEntry{{Kind: name, Output: p}})
-		o.complain(complaint)
+		complain(o.log, complaint)
 		o.relay.write(streamNames[name], p)
 	}
 	buffer := make([]byte, readMax)
@@ -109,10 +109,10 @@ func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 	return ended
 }
 
-// complain says in the log why output is not kept; "": it is.
-func (o *output) complain(complaint string) {
+// complain says in the log why output is not kept, or the like; "": it says nothing.
+func complain(log func([]jobproc.LogEntry), complaint string) {
 	if complaint != "" {
-		o.log([]jobproc.LogEntry{{Kind: job.LogNote, Payload: rawjson.Quote(complaint)}})
+		log([]jobproc.LogEntry{{Kind: job.LogNote, Payload: rawjson.Quote(complaint)}})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockstep/core/jobproc"
 	"lockstep/core/progress"
 	"lockstep/persistence"
 )
@@ -25,9 +26,9 @@ type progressPipe struct {
 	read chan struct{} // closed when no more is read
 }
 
-// openProgressPipe makes the pipe, in place of one that a killed process has left. said gets each line that is the latest in what was read
-// at once. It must not block.
-func openProgressPipe(path string, said func(progress.Line)) (*progressPipe, error) {
+// openProgressPipe makes the pipe, in place of one that a killed process has left. It belongs to the account; nil: to the daemon's user.
+// said gets each line that is the latest in what was read at once. It must not block.
+func openProgressPipe(path string, account *jobproc.Account, said func(progress.Line)) (*progressPipe, error) {
 	if err := persistence.RemoveProgress(path); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,11 @@ func openProgressPipe(path string, said func(progress.Line)) (*progressPipe, err
 	if err == nil {
 		file, err = os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	}
+	if err == nil && account != nil {
+		err = giveToAccount(file, filepath.Dir(path), account)
+	}
 	if err != nil {
+		_ = file.Close() // nil: it fails
 		return nil, errors.Join(&fs.PathError{Op: "mkfifo", Path: path, Err: err}, persistence.RemoveProgress(path))
 	}
 	p := &progressPipe{path: path, file: file, read: make(chan struct{})}
@@ -69,10 +74,18 @@ func (p *progressPipe) close() {
 
 // openProgress makes the pipe of the opcode's command. Without it the command runs, and the log says so.
 func (x *execution) openProgress(complain func(string)) (end func()) {
-	pipe, err := openProgressPipe(x.progressPath, x.progressed)
+	pipe, err := openProgressPipe(x.progressPath, x.account, x.progressed)
 	if err != nil {
 		complain(fmt.Sprintf("the command cannot say its progress: %v", err))
 		return func() {}
 	}
 	return pipe.close
+}
+
+// giveToAccount lets the account write to a pipe, and reach it in a directory in which it can make no file.
+func giveToAccount(pipe *os.File, dir string, account *jobproc.Account) error {
+	if err := pipe.Chown(account.UID, account.GID); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o711) //nolint:gosec // others look up the name of the pipe, and no more
 }

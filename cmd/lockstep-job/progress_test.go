@@ -59,7 +59,7 @@ func TestACommandWithoutTheProgressPipe(t *testing.T) {
 // A writer that stays when the pipe is closed is told so, and does not wait.
 func TestTheProgressPipeEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "7.progress", "pipe")
-	p, err := openProgressPipe(path, func(progress.Line) {})
+	p, err := openProgressPipe(path, nil, func(progress.Line) {})
 	require.NoError(t, err)
 	writer, err := unix.Open(path, unix.O_WRONLY, 0)
 	require.NoError(t, err)

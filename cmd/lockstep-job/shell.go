@@ -31,7 +31,7 @@ type shell struct {
 	lines        [jobproc.LockLine + 1]*line
 	signals      <-chan os.Signal
 	priorityPath string
-	progressPath string // of the pipe of commands
+	runDir       string
 	relay        *relay
 	keep         *keeper
 
@@ -54,7 +54,7 @@ type event func(now time.Time) jobproc.Actions
 func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, place place, signals <-chan os.Signal) *shell {
 	runDir := place.runDir
 	s := &shell{process: p, lease: l, files: files, signals: signals, priorityPath: persistence.PriorityPath(runDir, int64(p.Job().ID)),
-		progressPath: persistence.ProgressPath(runDir, int64(p.Job().ID)), progress: make(chan opProgress, 1),
+		runDir: runDir, progress: make(chan opProgress, 1),
 		queue:  &connections{socket: persistence.SocketPath(runDir, persistence.LuxiSocket)},
 		events: make(chan event), output: make(chan []jobproc.LogEntry), endOpcode: func() {}, timer: time.NewTimer(0)}
 	first := p.Spec(0)
@@ -261,10 +261,14 @@ func (s *shell) newExecution(op int, locks []lock.Item) *execution {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.endOpcode = cancel
 	j, spec := s.process.Job(), s.process.Spec(op)
+	progressPath := persistence.ProgressPath
+	if spec.Account != nil {
+		progressPath = persistence.UserProgressPath
+	}
 	return &execution{id: j.ID, op: op, name: s.process.Spec(0).Name, socket: s.queue.socket, lease: s.lease, livelock: j.Livelock,
-		input: j.Ops[op].Input, secrets: spec.Secrets, locks: locks, killed: ctx.Done(), command: spec.Command, ask: s.queue.ask,
+		input: j.Ops[op].Input, secrets: spec.Secrets, runAs: spec.RunAs, account: spec.Account, locks: locks, killed: ctx.Done(), command: spec.Command, ask: s.queue.ask,
 		relay: s.relay, keep: s.keep, emit: func(entries []jobproc.LogEntry) { s.output <- entries },
-		progressPath: s.progressPath, progressed: func(l progress.Line) { s.progressed(op, l) }}
+		progressPath: progressPath(s.runDir, int64(j.ID)), progressed: func(l progress.Line) { s.progressed(op, l) }}
 }
 
 // prepare does what an opcode does before it takes its locks. Only OP_TEST_JQUEUE does anything.

@@ -115,6 +115,9 @@ func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, relo
 	if err != nil {
 		return err
 	}
+	if err := openToUsers(c, log); err != nil {
+		return err
+	}
 	// Before the first livelock is made: livelocks are looked for in the directory that is noted.
 	if err := datadir.NoteRunDir(c, files); err != nil {
 		return err
@@ -158,6 +161,17 @@ func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, relo
 		return runGaneti(d, stop)
 	}
 	return runAlone(d, stop)
+}
+
+// openToUsers opens the run directory to the commands of other users, or says loudly that all commands run as root.
+func openToUsers(c settings.Config, log *logrus.Logger) error {
+	if c.RunAs.MembersAreRoot {
+		log.Warn("all who may submit jobs are root here: the commands of all users run as root, because of --run-as daemon")
+	}
+	if !c.RunAs.OpensRunDir() {
+		return nil
+	}
+	return persistence.OpenToUsers(c.RunDir)
 }
 
 // runAlone runs the daemon of a queue that belongs to no cluster of lockstep.

@@ -111,6 +111,8 @@ type ListedJob struct {
 	Started   Time              `json:"start_ts"`
 	Ended     Time              `json:"end_ts"`
 	Archived  bool              `json:"archived"`
+	// RunAs is the user as whom the commands of its submitter run; empty: the daemon's user, or archived.
+	RunAs string `json:"run_as,omitempty"`
 	// Progress is that of the command of the running opcode; nil: it has said nothing.
 	Progress *Progress `json:"progress,omitempty"`
 }

@@ -57,7 +57,9 @@ type Reason struct {
 	UUID       string `json:"uuid"`
 	Action     string `json:"action"`
 	RuleReason string `json:"reason"` // for which the rule was made
-	By         string `json:"by"`     // who made the rule, or holds the job; empty: not known. ByProcess or ByDaemon: who cannot write
+	// By made the rule, or holds the job, or cannot write: ByProcess or ByDaemon. Of WhyCannotStart it is the user as whom the job
+	// cannot start; empty: no job can. Empty otherwise: not known.
+	By string `json:"by"`
 
 	Label   string `json:"label"`
 	Limit   int64  `json:"limit"`
@@ -216,6 +218,9 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 		}
 	case WhyCannotStart:
 		keys["text"] = r.Text
+		if r.By != "" {
+			keys["by"] = r.By
+		}
 	case WhyCannotWrite:
 		keys["by"], keys["text"], keys["since_ts"] = r.By, r.Text, r.Since
 	case WhyReader:

@@ -18,6 +18,10 @@ type LaunchSpec struct {
 	RequiredLocks lock.RequiredLocks `json:"needs,omitzero"`    // held while the opcode executes
 	Command       json.RawMessage    `json:"command,omitempty"` // of a catalogue opcode, as parameters of OP_RUN_COMMAND
 	FailureResult json.RawMessage    `json:"refused,omitempty"` // the opcode cannot run, and this is its result
+	// RunAs is the user as whom the command of the opcode runs; nil: the daemon's. Account is the account of that user. The queue sets
+	// RunAs, and the jobs actor Account.
+	RunAs   *User    `json:"run_as,omitempty"`
+	Account *Account `json:"account,omitempty"`
 	// Followed: the client that has submitted the job reads all of its output, and commands wait for it. It is in the spec of the first
 	// opcode.
 	Followed bool `json:"followed,omitempty"`

@@ -61,6 +61,9 @@ type Opcode struct {
 
 	compiled *compiledDefinition // the command of an opcode that an operator has defined, nil for other opcodes
 
+	user       string     // of the Definition
+	submitters Submitters // of the Definition
+
 	lockstep bool // it is in the file of lockstep's own facts
 }
 

@@ -31,6 +31,8 @@ type Definition struct {
 	Summary string // name of the parameter that lists show after the name of the opcode
 	// KeepOutput: all output is kept in files, unless a submission says otherwise (parameter keep_output).
 	KeepOutput bool
+	User       string     // as whom the command runs: the name of an account, or AsSubmitter; "": the daemon's
+	Submitters Submitters // who may submit it beside operators and administrators
 }
 
 // ParamDefinition declares one parameter of the opcode that a Definition declares.
@@ -109,7 +111,8 @@ var (
 )
 
 func (d *definitionCompiler) opcode() *Opcode {
-	op := &Opcode{Name: d.definition.Name, Doc: d.definition.Doc, summary: d.definition.Summary, index: map[string]int{}}
+	op := &Opcode{Name: d.definition.Name, Doc: d.definition.Doc, summary: d.definition.Summary, index: map[string]int{},
+		user: d.definition.User, submitters: d.definition.Submitters}
 	if !opcodeNames.MatchString(op.Name) {
 		d.fail("name", rawjson.Quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
 	}
@@ -134,6 +137,7 @@ func (d *definitionCompiler) opcode() *Opcode {
 	for i := range op.Params {
 		op.index[op.Params[i].Name] = i
 	}
+	d.checkUsers()
 	op.compiled = d.compile()
 	op.requiredLocks = op.compiled.requiredLocks
 	switch p := d.params[op.summary]; {

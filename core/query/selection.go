@@ -221,6 +221,9 @@ func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
 	dst = appendTime(append(dst, `,"start_ts":`...), info.StartUs)
 	dst = appendTime(append(dst, `,"end_ts":`...), info.EndUs)
 	dst = strconv.AppendBool(append(dst, `,"archived":`...), archived)
+	if info.RunAs != "" {
+		dst = appendText(append(dst, `,"run_as":`...), info.RunAs)
+	}
 	if p := ProgressOf(info); p != nil {
 		dst = appendJSON(append(dst, `,"progress":`...), p)
 	}

@@ -38,6 +38,9 @@ func (w Style) Sentence(r answer.Reason, now time.Time) Sentence {
 	case answer.WhyStarting:
 		return s.text("Its process is being started.")
 	case answer.WhyCannotStart:
+		if r.By != "" {
+			return s.text("It cannot be started as %s%s", w.Clean(r.By), afterColon(w.Clean(r.Text)))
+		}
 		return s.text("Job processes cannot be started%s", afterColon(w.Clean(r.Text)))
 	case answer.WhyCannotWrite:
 		return w.cannotWrite(r, now)

@@ -51,6 +51,7 @@ func TestReasonsInWords(t *testing.T) {
 		"At least 99 of 400 pending jobs go before it.":                                                                            {Kind: answer.WhyOrder, Position: 100, AtLeast: true, Pending: 400},
 		"It is number 3 of 4 pending jobs.":                                                                                        {Kind: answer.WhyOrder, Position: 3, Pending: 4},
 		"Its process is being started.":                                                                                            {Kind: answer.WhyStarting},
+		"It cannot be started as ALICE: NO ANSWER.":                                                                                {Kind: answer.WhyCannotStart, By: "alice", Text: "no answer"},
 		"Job processes cannot be started: NO MEMORY.":                                                                              {Kind: answer.WhyCannotStart, Text: "no memory."},
 		"The daemon is stopping; jobs start when it runs again.":                                                                   {Kind: answer.WhyStopping},
 		"It is at work.": {Kind: answer.WhyRunning, Opcodes: 1},

@@ -123,6 +123,7 @@ func (p *Processes) removePriorityMessage(id int64) {
 // removeProgressPipe removes the pipe of a process that was killed, maybe while no daemon ran. Nobody reads it any more.
 func (p *Processes) removeProgressPipe(id int64) {
 	_ = persistence.RemoveProgress(persistence.ProgressPath(p.config.RunDir, id))
+	_ = persistence.RemoveProgress(persistence.UserProgressPath(p.config.RunDir, id))
 }
 
 // Tell passes a client's order to a running job process, by Ganeti's signals: SIGTERM to cancel, SIGUSR1 for a priority in a file

@@ -59,6 +59,8 @@ type About struct {
 	DataDir string
 	PID     int
 	Started time.Time
+	// MembersAreRoot: root's daemon runs the commands of all users as root.
+	MembersAreRoot bool
 	// Console returns the address of this node's console, as "http://127.0.0.1:5080/ui/"; "" while there is none. It may be
 	// called on any goroutine. nil: there is none.
 	Console func() string

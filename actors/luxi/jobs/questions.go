@@ -18,11 +18,11 @@ import (
 // The questions of calls to other actors about jobs, one function each. then gets the answer; a failure becomes the
 // answer to the client. Each question may be sent twice.
 
-// askStartError asks why job processes cannot be started. "" means that they can.
-func (c *request) askStartError(ctx actor.Context, then func(ctx actor.Context, startError string)) {
+// askStartError asks why job processes cannot be started, or why that of the job cannot; id 0: of no job. Without a text they can.
+func (c *request) askStartError(ctx actor.Context, id int64, then func(actor.Context, *messages.GetStartErrorResult)) {
 	q := conn.Question{To: c.Config.Jobs, LostBy: conn.QueueRestart,
-		Message: func(number uint64) any { return &messages.GetStartError{Request: number} }}
-	call.Ask(c.Call, ctx, q, func(ctx actor.Context, a *messages.GetStartErrorResult) { then(ctx, a.Text) })
+		Message: func(number uint64) any { return &messages.GetStartError{Request: number, Id: id} }}
+	call.Ask(c.Call, ctx, q, then)
 }
 
 // askRunSlots asks how many run slots are taken. A job that is held between two opcodes has a process and no slot.

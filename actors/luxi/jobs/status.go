@@ -23,9 +23,9 @@ func lockstepStatus(c *request, ctx actor.Context, args []json.RawMessage) error
 	c.AskStatus(ctx, func(ctx actor.Context, s *messages.GetQueueStatusResult) {
 		c.askStatusOfConfig(ctx, func(ctx actor.Context, cluster config.Cluster, setAside []string) {
 			c.AskNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) {
-				c.askStartError(ctx, func(ctx actor.Context, startError string) {
+				c.askStartError(ctx, 0, func(ctx actor.Context, startError *messages.GetStartErrorResult) {
 					c.askForeign(ctx, func(ctx actor.Context, foreign string) {
-						status := queueStatus(c.Config.About, s, cluster, nodes, startError)
+						status := queueStatus(c.Config.About, s, cluster, nodes, startError.Text)
 						status.ForeignConfig = foreign
 						status.Quarantined = append(status.Quarantined, setAside...)
 						c.addToStatus(ctx, status)
@@ -73,6 +73,6 @@ func queueStatus(
 		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,
 		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Marked: s.Marked, Running: running,
 		Quarantined: append([]string{}, s.Quarantined...), WithSecrets: s.WithSecrets,
-		Nodes: nodes, CannotStart: startError,
+		Nodes: nodes, CannotStart: startError, MembersAreRoot: about.MembersAreRoot,
 	}
 }

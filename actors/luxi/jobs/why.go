@@ -148,10 +148,10 @@ func isNextInOrder(reasons []*messages.Reason) bool {
 // explainStart answers for a job that starts when it is its turn. That no job process can be started is the first
 // reason.
 func (w *explanation) explainStart(ctx actor.Context, reasons []answer.Reason) {
-	w.askStartError(ctx, func(ctx actor.Context, startError string) {
+	w.askStartError(ctx, w.info.Id, func(ctx actor.Context, startError *messages.GetStartErrorResult) {
 		switch {
-		case startError != "":
-			reasons = slices.Insert(reasons, 0, answer.Reason{Kind: answer.WhyCannotStart, Text: startError})
+		case startError.Text != "":
+			reasons = slices.Insert(reasons, 0, answer.Reason{Kind: answer.WhyCannotStart, By: startError.User, Text: startError.Text})
 		case len(reasons) == 0:
 			reasons = []answer.Reason{{Kind: answer.WhyStarting}}
 		}

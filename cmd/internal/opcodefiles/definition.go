@@ -111,6 +111,8 @@ func (r *fieldReader) definition(n doctree.Node) {
 		"cwd":         r.text(&d.Cwd),
 		"stdin":       r.text(&d.Stdin),
 		"keep_output": r.flag(&d.KeepOutput),
+		"user":        r.text(&d.User),
+		"submit":      r.submitters(&d.Submitters),
 		"timeout": func(n doctree.Node, field string) {
 			r.text(&d.Timeout)(n, field)
 			if took, err := words.ParseDuration(d.Timeout); err == nil {
@@ -125,6 +127,29 @@ func (r *fieldReader) definition(n doctree.Node) {
 			})
 		},
 	})
+}
+
+// submitters reads true, false, or a list of users and groups.
+func (r *fieldReader) submitters(to *opcode.Submitters) func(doctree.Node, string) {
+	return func(n doctree.Node, field string) {
+		if n.Kind != doctree.List {
+			if _, ok := n.Scalar.(bool); !ok && n.Kind != doctree.Invalid {
+				r.addMistake(n.At, field, "want true, or a list of names of users and of group:NAME, found %s", describeNode(n))
+				return
+			}
+			r.flag(&to.All)(n, field)
+			return
+		}
+		var elements []string
+		r.list(func(n doctree.Node, field string) {
+			elements = append(elements, "")
+			r.text(&elements[len(elements)-1])(n, field)
+		})(n, field)
+		var err error
+		if *to, err = opcode.ParseSubmitters(elements); err != nil && !r.invalid {
+			r.addMistake(n.At, field, "%v", err)
+		}
+	}
 }
 
 func (r *fieldReader) param(n doctree.Node, field string, p *opcode.ParamDefinition) {

@@ -18,6 +18,10 @@ func Fields() []Field {
 		{"stdin", "the standard input of the command"},
 		{"timeout", "after how long the command is ended: seconds, or a duration like 90s or 1h"},
 		{"keep_output", "true: all output of the command is kept in files, unless a job says otherwise"},
+		{"user", "the user as whom the command runs: the name of an account, or submitter (default: the user of the daemon)"},
+		{"submit",
+			"who may submit it without the role operate: true for all who may submit commands, " +
+				"or a list of names of users and of group:NAME"},
 		{"locks", "locks that the command needs, and for each exclusive or shared"},
 	}
 }

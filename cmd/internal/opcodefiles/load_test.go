@@ -112,7 +112,10 @@ func TestMistakesInOpcodesSayWhere(t *testing.T) {
 		"syntax":          {"name: OP_A\n  command: [a]\n", ":2: mapping values are not allowed in this context"},
 		"open":            {"name: OP_A\ncommand: [a\n", ":"},
 		"list":            {"- name: OP_A\n", `:1: want "key: value" lines, found a list`},
-		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, keep_output, locks, name, params, stdin, summary, timeout"},
+		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, keep_output, locks, name, params, stdin, submit, summary, timeout, user"},
+		"user":            {"name: OP_A\ncommand: [a]\nuser: 0\n", `:3: user: "0" is no name of a user`},
+		"submit":          {"name: OP_A\ncommand: [a]\nsubmit: all\n", `:3: submit: want true, or a list`},
+		"submitter":       {"name: OP_A\ncommand: [a]\nsubmit: [alice, 'group:']\n", `:3: submit: "group:" names no user and no group`},
 		"unknown within":  {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n  type: String\n  kind: x\n", ":6: params[0].kind: there is no such field, but default, doc, name, required, secret, type"},
 		"twice":           {"name: OP_A\ncommand: [a]\nname: OP_B\n", `:3: the key "name" is given twice`},
 		"no list":         {"name: OP_A\ncommand: a b\n", `:2: command: want a list, found "a b"`},
@@ -163,4 +166,22 @@ func TestTheErrorListsAllMistakesOfAllFiles(t *testing.T) {
 		places = append(places, place)
 	}
 	require.Equal(t, []string{"a.yaml:3", "a.yaml:4", "b.yaml:2", "c.yaml:1", "d.yaml:1", "f.yaml"}, places, "%v", err)
+}
+
+func TestWhoMaySubmitAnOpcode(t *testing.T) {
+	for field, want := range map[string]opcode.Submitters{
+		"":                               {},
+		"submit: true\n":                 {All: true},
+		"submit: false\n":                {},
+		"submit: [alice, 'group:dba']\n": {Users: []string{"alice"}, Groups: []string{"dba"}},
+	} {
+		definitions, err := Load(writeFiles(t, map[string]string{"x.yaml": "name: OP_A\ncommand: [a]\nuser: submitter\n" + field}))
+		require.NoError(t, err)
+		require.Equal(t, want, definitions[0].Submitters, field)
+		catalogue, err := opcode.Builtin().With(definitions)
+		require.NoError(t, err)
+		op, _ := catalogue.Lookup("OP_A")
+		require.Equal(t, opcode.AsSubmitter, op.RunAs())
+		require.Equal(t, want, op.MaySubmit())
+	}
 }

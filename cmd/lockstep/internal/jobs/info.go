@@ -28,7 +28,7 @@ parameters are not shown. ` + selection.ArgsHelp + `
 
 Exit code: 0; 1 if one of the jobs does not exist.
 With --json: a list of {"id", "name", "status", "result", "user", "user_name", "parent",
-"priority", "archived", "received", "started", "ended", "opcodes": [{"summary", "status", "priority",
+"run_as" (if it is not the daemon's user), "priority", "archived", "received", "started", "ended", "opcodes": [{"summary", "status", "priority",
 "started", "executing", "ended", "parameters": object, "result": any,
 "log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
 "started" is the time when the opcode began to wait for its locks, "executing" the
@@ -52,6 +52,7 @@ type jobInfo struct {
 	User     string           `json:"user"`
 	UserName string           `json:"user_name"`
 	Parent   int64            `json:"parent"`
+	RunAs    string           `json:"run_as,omitempty"`
 	Status   string           `json:"status"`
 	Priority int              `json:"priority"`
 	Archived bool             `json:"archived"`
@@ -147,7 +148,7 @@ func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) err
 	for _, listed := range list.Jobs {
 		if job := at[listed.ID]; job != nil {
 			job.Name, job.Result, job.User, job.Parent = listed.Name, listed.Result, listed.User, listed.Parent
-			job.UserName = record.User(job.User)
+			job.UserName, job.RunAs = record.User(job.User), listed.RunAs
 		}
 	}
 	return nil

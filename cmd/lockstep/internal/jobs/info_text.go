@@ -45,6 +45,9 @@ func (p infoPrinter) job(job jobInfo) {
 	if job.Parent != 0 {
 		p.line(1, "Parent", fmt.Sprintf("job %d", job.Parent))
 	}
+	if job.RunAs != "" {
+		p.line(1, "Runs as", term.Visible(job.RunAs))
+	}
 	p.moment(1, "Received", job.Received, "")
 	if !job.Started.IsZero() {
 		p.moment(1, "Started", job.Started, p.after(job.Received, job.Started, "queued for"))

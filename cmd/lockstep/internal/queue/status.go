@@ -38,7 +38,8 @@ With --json: {"cluster", "master", "version": string, "pid": number,
 "priority": number, "summary": [string], "start_ts": time}],
 "quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
 "cannot_write": [{"job": number, "by": string, "text": string, "since_ts": time}],
-"data_dir": string, "foreign_config": string, "retention": {"archive_after":
+"data_dir": string, "foreign_config": string,
+"members_are_root": bool, "retention": {"archive_after":
 seconds, "keep_last": number, "archived": number, "remove_archived_after": seconds}},
 times as RFC 3339 or null. "running" lists the jobs that have or get a process, also
 waiting ones and those that are held between two opcodes and have no run slot;
@@ -61,7 +62,8 @@ func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {
 			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked",
-			"running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config", "nodes",
+			"running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config",
+			"members_are_root", "nodes",
 			"retention",
 		},
 		"cannot_write": {"job", "by", "text", "since_ts"},
@@ -143,6 +145,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	for _, sentence := range why.Style.FailingWrites(s.CannotWrite, s.DataDir, p.now) {
 		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+sentence))
 	}
+	if s.MembersAreRoot {
+		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+membersAreRoot))
+	}
 	if s.ForeignConfig != "" {
 		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+term.Visible(s.ForeignConfig)+"."))
 	}
@@ -154,6 +159,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	}
 	p.safety(s)
 }
+
+// membersAreRoot is what --run-as daemon of root's daemon means.
+const membersAreRoot = "the commands of all users run as root, because the daemon runs with --run-as daemon."
 
 // retentionText says what happens to ended jobs; "" if nothing does.
 func retentionText(r answer.Retention) string {

@@ -25,6 +25,7 @@ import (
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
+	"lockstep/edge/getent"
 	"lockstep/edge/jobprocess"
 	"lockstep/edge/ownerwatch"
 	"lockstep/persistence"
@@ -91,6 +92,7 @@ func (d *Service) SetPorts(owners *ownerwatch.Owners, callers *ownerwatch.Caller
 		Env:          d.Env,
 		Files:        d.RemoteAPI.WithTimes(d.Files),
 		Processes:    d.Processes,
+		Accounts:     getent.New(d.Env.System()),
 		Owners:       owners,
 		Callers:      callers,
 		Opcodes:      d.reloadRequests,
@@ -125,6 +127,7 @@ func (d *Service) LoadSettings(livelock string) error {
 		Random:      randomOctets,
 		Locks:       lock.Settings{Hierarchy: lock.Implied},
 		GanetiJobs:  c.Ganeti.Enabled,
+		RunAs:       c.RunAs.Policy,
 		Node:        c.Ganeti.Node,
 		Acknowledge: c.Ganeti.Acknowledge,
 		MaxStarts:   c.MaxStarts,
@@ -137,6 +140,7 @@ func (d *Service) LoadSettings(livelock string) error {
 			DataDir:             c.DataDir,
 			PID:                 os.Getpid(),
 			Started:             time.Now(),
+			MembersAreRoot:      c.RunAs.MembersAreRoot,
 			ArchiveAfter:        c.ArchiveAfter,
 			RemoveArchivedAfter: c.RemoveArchivedAfter(),
 			Console:             d.RemoteAPI.ConsoleAddress,

@@ -54,6 +54,7 @@ type Config struct {
 	ArchiveAfter time.Duration
 	ArchiveDays  int    // days after which archived jobs are removed; 0: never
 	SocketGroup  string // whose members may use the sockets, by name or number; "": the daemon's own
+	RunAs        RunAs
 	NodeListen   string // of a node of a cluster; "": where it is reached
 	LeaveJobs    bool   // running jobs continue when this node is no longer the master
 	Rapi         RapiConfig
@@ -137,6 +138,9 @@ func Parse(args []string, output io.Writer) (Config, error) {
 	if err := c.applyUser(given, places.Current(), flags); err != nil {
 		return c, err
 	}
+	if err := c.RunAs.apply(os.Geteuid(), c.Ganeti.Enabled, c.SocketGroup); err != nil {
+		return c, err
+	}
 	return c, c.normalize()
 }
 
@@ -164,6 +168,7 @@ func (c *Config) flags(flags *flag.FlagSet) {
 	flags.IntVar(&c.MaxConns, "max-connections", 8192, "`number` of connections that may be open at a time, for each socket")
 	flags.StringVar(&c.SocketGroup, "socket-group", "",
 		"`group` whose members may submit jobs: it owns the sockets, and may search the run directory (default: the daemon's own group)")
+	c.RunAs.flags(flags)
 	flags.IntVar(&c.MaxStarts, "max-starts", 2*runtime.NumCPU(), "`number` of job processes being started at a time")
 	flags.IntVar(&c.Writers, "writers", 32, "`number` of disk operations at a time")
 	limits := supervisor.DefaultLimits()
