@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"strconv"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/jobs"
@@ -18,7 +16,7 @@ var _ jobs.Accounts = accounts{}
 func (a accounts) Find(question uint64, users []jobproc.User, to *actor.PID) {
 	found := &jobs.AccountsFound{Question: question}
 	for _, user := range users {
-		account := &jobproc.Account{Name: user.String(), UID: user.UID, GID: user.UID, Groups: []int{user.UID}, Home: "/home/" + strconv.Itoa(user.UID)}
+		account := &jobproc.Account{Name: user.String(), UID: user.UID, GID: user.UID, Groups: []int{user.UID}, Home: "/"}
 		found.Answers = append(found.Answers, jobproc.AccountAnswer{User: user, Account: account})
 	}
 	a.daemon.env.System().Root.Send(to, found)

@@ -136,12 +136,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.list(ctx, sender, m)
 	case *messages.OrderJob:
 		q.ordered(ctx, sender, m)
-	case *retryRestore:
-		q.retryRestore(ctx, m)
-	case *retryRecord:
-		q.retryRecord(ctx, m)
-	case *retryDue:
-		q.retryStart(ctx, m)
+	case *retryRestore, *retryRecord, *retryDue:
+		q.retry(ctx, message)
 	case *rereadDue: // of a former incarnation
 	case *proceed:
 		q.proceed(ctx, m)
@@ -200,6 +196,18 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.drain(ctx, sender)
 	default:
 		kit.Unexpected(ctx)
+	}
+}
+
+// retry handles the timer message after something that could not be done.
+func (q *queue) retry(ctx actor.Context, message any) {
+	switch m := message.(type) {
+	case *retryRestore:
+		q.retryRestore(ctx, m)
+	case *retryRecord:
+		q.retryRecord(ctx, m)
+	case *retryDue:
+		q.retryStart(ctx, m)
 	}
 }
 

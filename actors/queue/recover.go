@@ -175,9 +175,9 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 	}
 }
 
-// recoverRecord decodes the record of a job. A file that is no record does not say whose job it is: such a job, unless it has ended, has the
-// record of an unknown submitter, and its commands do not run. The file stays until then, because without it the next daemon would take
-// the job for one of its own user. That of an ended job is quarantined.
+// recoverRecord decodes the record of a job. A file that is no record does not say whose job it is: such a job, unless it has ended, gets
+// the record of an unknown submitter, and its commands do not run. The file stays until the end of the job, because without it the next
+// daemon would take the job for one of its own user. That of an ended job is quarantined.
 func (q *queue) recoverRecord(ctx actor.Context, s *messages.ScannedJob, ended bool) record.Record {
 	if s.Record == nil {
 		return record.Record{}

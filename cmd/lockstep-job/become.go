@@ -112,8 +112,12 @@ func (b *become) takeIdentity() *becomeFailure {
 	if a.UID < 0 || a.UID > jobproc.UIDMax || a.GID < 0 || a.GID > jobproc.UIDMax {
 		return failedTo(text, syscall.EINVAL)
 	}
-	if err := errors.Join(syscall.Setgroups(a.Groups), syscall.Setresgid(a.GID, a.GID, a.GID), syscall.Setresuid(a.UID, a.UID, a.UID)); err != nil {
-		return failedTo(text, err)
+	for _, err := range []error{
+		syscall.Setgroups(a.Groups), syscall.Setresgid(a.GID, a.GID, a.GID), syscall.Setresuid(a.UID, a.UID, a.UID), // in this order
+	} {
+		if err != nil {
+			return failedTo(text, err)
+		}
 	}
 	// The change of the uid has made it dumpable again if the machine is set so.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {

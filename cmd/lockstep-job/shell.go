@@ -266,7 +266,8 @@ func (s *shell) newExecution(op int, locks []lock.Item) *execution {
 		progressPath = persistence.UserProgressPath
 	}
 	return &execution{id: j.ID, op: op, name: s.process.Spec(0).Name, socket: s.queue.socket, lease: s.lease, livelock: j.Livelock,
-		input: j.Ops[op].Input, secrets: spec.Secrets, runAs: spec.RunAs, account: spec.Account, locks: locks, killed: ctx.Done(), command: spec.Command, ask: s.queue.ask,
+		input: j.Ops[op].Input, secrets: spec.Secrets, runAs: spec.RunAs, account: spec.Account, locks: locks, killed: ctx.Done(),
+		command: spec.Command, ask: s.queue.ask,
 		relay: s.relay, keep: s.keep, emit: func(entries []jobproc.LogEntry) { s.output <- entries },
 		progressPath: progressPath(s.runDir, int64(j.ID)), progressed: func(l progress.Line) { s.progressed(op, l) }}
 }
