@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -156,10 +155,9 @@ func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID, output rapi.OpenO
 	return nil
 }
 
-// commands are those that users of the users file may submit. Only a daemon of root runs commands as their submitters, and none of a Ganeti
-// cluster does.
+// commands are those that users of the users file may submit. Users with as= may not where the daemon runs all commands as its own user.
 func (a *RemoteAPI) commands() login.Commands {
-	return login.Commands{OfAdmins: a.config.Rapi.AllowCommands, AsAccounts: os.Geteuid() == 0 && !a.config.Ganeti.Enabled}
+	return login.Commands{OfAdmins: a.config.Rapi.AllowCommands, AsAccounts: !a.config.RunAs.Policy.AsDaemon}
 }
 
 // sharedLogins are the logins of all servers that show jobs. They are the users of the remote API.
