@@ -1500,6 +1500,152 @@ func (x *OrderJobResult) GetRefused() *Failure {
 	return nil
 }
 
+// OrderJobs gives the same order to several jobs.
+type OrderJobs struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	Kind          OrderJob_Kind          `protobuf:"varint,3,opt,name=kind,proto3,enum=lockstep.messages.OrderJob_Kind" json:"kind,omitempty"`
+	Priority      int32                  `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	OnlyOf        string                 `protobuf:"bytes,6,opt,name=only_of,json=onlyOf,proto3" json:"only_of,omitempty"` // as in OrderJob
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrderJobs) Reset() {
+	*x = OrderJobs{}
+	mi := &file_job_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrderJobs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrderJobs) ProtoMessage() {}
+
+func (x *OrderJobs) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrderJobs.ProtoReflect.Descriptor instead.
+func (*OrderJobs) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *OrderJobs) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *OrderJobs) GetIds() []int64 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *OrderJobs) GetKind() OrderJob_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return OrderJob_CANCEL
+}
+
+func (x *OrderJobs) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *OrderJobs) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *OrderJobs) GetOnlyOf() string {
+	if x != nil {
+		return x.OnlyOf
+	}
+	return ""
+}
+
+// OrderJobsResult has the result for each job, in the order of the ids. Its parts have no request.
+type OrderJobsResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Results       []*OrderJobResult      `protobuf:"bytes,2,rep,name=results,proto3" json:"results,omitempty"`
+	Refused       *Failure               `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"` // the sender may not give the order for one of the jobs, and none is changed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrderJobsResult) Reset() {
+	*x = OrderJobsResult{}
+	mi := &file_job_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrderJobsResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrderJobsResult) ProtoMessage() {}
+
+func (x *OrderJobsResult) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrderJobsResult.ProtoReflect.Descriptor instead.
+func (*OrderJobsResult) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *OrderJobsResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *OrderJobsResult) GetResults() []*OrderJobResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *OrderJobsResult) GetRefused() *Failure {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
 // ArchiveJobs moves final jobs to the archive. With an id it moves that job. With id 0 it
 // moves the jobs that ended more than age_s seconds ago, or all final jobs if age_s is
 // negative, for at most timeout_s seconds.
@@ -1517,7 +1663,7 @@ type ArchiveJobs struct {
 
 func (x *ArchiveJobs) Reset() {
 	*x = ArchiveJobs{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1675,7 @@ func (x *ArchiveJobs) String() string {
 func (*ArchiveJobs) ProtoMessage() {}
 
 func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1688,7 @@ func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobs.ProtoReflect.Descriptor instead.
 func (*ArchiveJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ArchiveJobs) GetRequest() uint64 {
@@ -1597,7 +1743,7 @@ type JobFileMissed struct {
 
 func (x *JobFileMissed) Reset() {
 	*x = JobFileMissed{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1609,7 +1755,7 @@ func (x *JobFileMissed) String() string {
 func (*JobFileMissed) ProtoMessage() {}
 
 func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1622,7 +1768,7 @@ func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFileMissed.ProtoReflect.Descriptor instead.
 func (*JobFileMissed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JobFileMissed) GetId() int64 {
@@ -1646,7 +1792,7 @@ type ArchiveJobsResult struct {
 
 func (x *ArchiveJobsResult) Reset() {
 	*x = ArchiveJobsResult{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1804,7 @@ func (x *ArchiveJobsResult) String() string {
 func (*ArchiveJobsResult) ProtoMessage() {}
 
 func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +1817,7 @@ func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ArchiveJobsResult) GetRequest() uint64 {
@@ -1713,7 +1859,7 @@ type SetDrain struct {
 
 func (x *SetDrain) Reset() {
 	*x = SetDrain{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +1871,7 @@ func (x *SetDrain) String() string {
 func (*SetDrain) ProtoMessage() {}
 
 func (x *SetDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +1884,7 @@ func (x *SetDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
 func (*SetDrain) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetDrain) GetRequest() uint64 {
@@ -1766,7 +1912,7 @@ type SetDrainResult struct {
 
 func (x *SetDrainResult) Reset() {
 	*x = SetDrainResult{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1778,7 +1924,7 @@ func (x *SetDrainResult) String() string {
 func (*SetDrainResult) ProtoMessage() {}
 
 func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1791,7 +1937,7 @@ func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrainResult.ProtoReflect.Descriptor instead.
 func (*SetDrainResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetDrainResult) GetRequest() uint64 {
@@ -1818,7 +1964,7 @@ type GetQueueStatus struct {
 
 func (x *GetQueueStatus) Reset() {
 	*x = GetQueueStatus{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +1976,7 @@ func (x *GetQueueStatus) String() string {
 func (*GetQueueStatus) ProtoMessage() {}
 
 func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +1989,7 @@ func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatus.ProtoReflect.Descriptor instead.
 func (*GetQueueStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetQueueStatus) GetRequest() uint64 {
@@ -1873,7 +2019,7 @@ type GetQueueStatusResult struct {
 
 func (x *GetQueueStatusResult) Reset() {
 	*x = GetQueueStatusResult{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +2031,7 @@ func (x *GetQueueStatusResult) String() string {
 func (*GetQueueStatusResult) ProtoMessage() {}
 
 func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2044,7 @@ func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatusResult.ProtoReflect.Descriptor instead.
 func (*GetQueueStatusResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetQueueStatusResult) GetRequest() uint64 {
@@ -2085,7 +2231,18 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x124\n" +
-	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\x92\x01\n" +
+	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\xb2\x01\n" +
+	"\tOrderJobs\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\x03R\x03ids\x124\n" +
+	"\x04kind\x18\x03 \x01(\x0e2 .lockstep.messages.OrderJob.KindR\x04kind\x12\x1a\n" +
+	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x12\x17\n" +
+	"\aonly_of\x18\x06 \x01(\tR\x06onlyOf\"\x9e\x01\n" +
+	"\x0fOrderJobsResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12;\n" +
+	"\aresults\x18\x02 \x03(\v2!.lockstep.messages.OrderJobResultR\aresults\x124\n" +
+	"\arefused\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\x92\x01\n" +
 	"\vArchiveJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x13\n" +
@@ -2137,7 +2294,7 @@ func file_job_proto_rawDescGZIP() []byte {
 }
 
 var file_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_job_proto_goTypes = []any{
 	(OrderJob_Kind)(0),            // 0: lockstep.messages.OrderJob.Kind
 	(*OpDraft)(nil),               // 1: lockstep.messages.OpDraft
@@ -2161,26 +2318,28 @@ var file_job_proto_goTypes = []any{
 	(*JobStatesChanged)(nil),      // 19: lockstep.messages.JobStatesChanged
 	(*OrderJob)(nil),              // 20: lockstep.messages.OrderJob
 	(*OrderJobResult)(nil),        // 21: lockstep.messages.OrderJobResult
-	(*ArchiveJobs)(nil),           // 22: lockstep.messages.ArchiveJobs
-	(*JobFileMissed)(nil),         // 23: lockstep.messages.JobFileMissed
-	(*ArchiveJobsResult)(nil),     // 24: lockstep.messages.ArchiveJobsResult
-	(*SetDrain)(nil),              // 25: lockstep.messages.SetDrain
-	(*SetDrainResult)(nil),        // 26: lockstep.messages.SetDrainResult
-	(*GetQueueStatus)(nil),        // 27: lockstep.messages.GetQueueStatus
-	(*GetQueueStatusResult)(nil),  // 28: lockstep.messages.GetQueueStatusResult
-	nil,                           // 29: lockstep.messages.GetQueueStatusResult.JobsEntry
-	(*WaitCycle)(nil),             // 30: lockstep.messages.WaitCycle
-	(*Failure)(nil),               // 31: lockstep.messages.Failure
-	(StartWait)(0),                // 32: lockstep.messages.StartWait
-	(*Verdict)(nil),               // 33: lockstep.messages.Verdict
+	(*OrderJobs)(nil),             // 22: lockstep.messages.OrderJobs
+	(*OrderJobsResult)(nil),       // 23: lockstep.messages.OrderJobsResult
+	(*ArchiveJobs)(nil),           // 24: lockstep.messages.ArchiveJobs
+	(*JobFileMissed)(nil),         // 25: lockstep.messages.JobFileMissed
+	(*ArchiveJobsResult)(nil),     // 26: lockstep.messages.ArchiveJobsResult
+	(*SetDrain)(nil),              // 27: lockstep.messages.SetDrain
+	(*SetDrainResult)(nil),        // 28: lockstep.messages.SetDrainResult
+	(*GetQueueStatus)(nil),        // 29: lockstep.messages.GetQueueStatus
+	(*GetQueueStatusResult)(nil),  // 30: lockstep.messages.GetQueueStatusResult
+	nil,                           // 31: lockstep.messages.GetQueueStatusResult.JobsEntry
+	(*WaitCycle)(nil),             // 32: lockstep.messages.WaitCycle
+	(*Failure)(nil),               // 33: lockstep.messages.Failure
+	(StartWait)(0),                // 34: lockstep.messages.StartWait
+	(*Verdict)(nil),               // 35: lockstep.messages.Verdict
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	2,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
 	2,  // 2: lockstep.messages.AwaitJobs.drafts:type_name -> lockstep.messages.JobDraft
-	30, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
-	31, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
-	32, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
+	32, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
+	33, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
+	34, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
 	10, // 6: lockstep.messages.JobInfo.progress:type_name -> lockstep.messages.CommandProgress
 	13, // 7: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
 	9,  // 8: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
@@ -2188,17 +2347,20 @@ var file_job_proto_depIdxs = []int32{
 	9,  // 10: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
 	9,  // 11: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
 	0,  // 12: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	33, // 13: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
-	31, // 14: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
-	31, // 15: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	31, // 16: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	29, // 17: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	9,  // 18: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	35, // 13: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
+	33, // 14: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
+	0,  // 15: lockstep.messages.OrderJobs.kind:type_name -> lockstep.messages.OrderJob.Kind
+	21, // 16: lockstep.messages.OrderJobsResult.results:type_name -> lockstep.messages.OrderJobResult
+	33, // 17: lockstep.messages.OrderJobsResult.refused:type_name -> lockstep.messages.Failure
+	33, // 18: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	33, // 19: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	31, // 20: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	9,  // 21: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2214,7 +2376,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   29,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

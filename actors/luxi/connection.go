@@ -74,7 +74,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *queuecopy.Started:
 		c.session.Restarted(ctx, conn.CopierRestart)
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.GetQueueStatusResult,
-		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetSerialResult,
+		*messages.OrderJobResult, *messages.OrderJobsResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetSerialResult,
 		*messages.BeginOpResult, *messages.IdentifyJobResult, *messages.AwaitJobsResult,
 		*messages.ListDependenciesResult, *messages.ExplainJobsResult, *messages.GetRunSlotsResult, *scheduler.Snapshot,
 		*messages.ChangeFilterResult, *messages.ListFiltersResult, *filters.JobsTaken,

@@ -2,6 +2,7 @@ package luxi_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +36,28 @@ func TestClientOrders(t *testing.T) {
 			require.EqualExportedValues(t, c.want, m)
 			cl.Tell(&messages.OrderJobResult{Request: m.Request, Done: true, Text: "done"})
 			require.JSONEq(t, `{"success":true,"result":[true,"done"]}`, cl.Answer())
+		})
+	}
+}
+
+// One order to several jobs is one message. It is sent again after a restart of the queue.
+func TestAnOrderToSeveralJobs(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, cl *client) {
+		cl.Call("LockstepOrderJobs", `["priority", [7, "8"], -20]`)
+		asked[*messages.OrderJobs](cl, b.queue)
+		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
+		m := asked[*messages.OrderJobs](cl, b.queue)
+		require.EqualExportedValues(t,
+			&messages.OrderJobs{Request: m.Request, Ids: []int64{7, 8}, Kind: messages.OrderJob_SET_PRIORITY, Priority: -20, By: m.By}, m)
+		cl.Tell(&messages.OrderJobsResult{Request: m.Request, Results: []*messages.OrderJobResult{{Done: true, Text: "a"}, {Text: "b"}}})
+		require.JSONEq(t, `{"success":true,"result":[[true,"a"],[false,"b"]]}`, cl.Answer())
+	})
+	for _, args := range []string{`["drop", [7]]`, `["cancel", 7]`, `["cancel", null]`, `["priority", [7]]`, `["priority", [7], 20]`, `["hold", [-1]]`,
+		`["cancel", [` + strings.Repeat("1,", 1000) + `1]]`} {
+		onBench(t, func(t *testing.T, b *bench, cl *client) {
+			cl.Call("LockstepOrderJobs", args)
+			require.Contains(t, cl.Answer(), "LockstepOrderJobs: ")
+			b.queue.Quiet()
 		})
 	}
 }

@@ -73,6 +73,7 @@ func Props(c Config) *actor.Props {
 			submissions: newSubmissions(c.Livelock, c.GanetiJobs),
 			verdicts:    newVerdicts(incarnation),
 			holds:       newHolds(),
+			orders:      orderBatches{waiting: map[uint64]awaitedOrder{}},
 			callOffs:    kit.NewAsker[*messages.CallOffResult](c.Jobs, incarnation),
 			subscribers: newSubscribers(),
 			retries:     map[int64]uint64{},
@@ -97,6 +98,7 @@ type queue struct {
 	submissions *submissions
 	verdicts    *verdicts
 	holds       holds
+	orders      orderBatches
 	callOffs    kit.Asker[*messages.CallOffResult] // a new jobs actor gets the open ones again
 	archiver    archiver
 	subscribers *subscribers
@@ -134,6 +136,18 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Send(sender, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	case *messages.ListJobs:
 		q.list(ctx, sender, m)
+	case *messages.OrderJobs:
+		q.orderSeveral(ctx, sender, m)
+	case *messages.OrderJobResult:
+		q.orderAnswered(ctx, m)
+	case *moreOrders:
+		if m.incarnation == q.incarnation {
+			q.nextOrders(ctx, m.batch)
+		}
+	case *ordersOverdue:
+		if m.incarnation == q.incarnation {
+			q.ordersOverdue(ctx, m.batch)
+		}
 	case *messages.OrderJob:
 		q.ordered(ctx, sender, m)
 	case *retryRestore, *retryRecord, *retryDue:

@@ -104,7 +104,7 @@ func (q *queue) recordCanceledBy(ctx actor.Context, sender *actor.PID, m *messag
 	recorded := q.records.get(m.Id).WithCanceledBy(m.By)
 	q.records.set(m.Id, recorded)
 	file := recordFile("cancel-record", m.Id, recorded)
-	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+	q.write(ctx, []*messages.FileWrite{file},
 		func(ctx actor.Context, written *messages.ChangeFilesResult) {
 			if len(written.Failures) > 0 {
 				q.config.Env.Log().WithFields(logrus.Fields{"job": m.Id, "err": written.Failures[0].Failure.Text}).
@@ -175,7 +175,7 @@ func (q *queue) rewrite(
 		q.records.set(id, recorded)
 		files = append(files, recordFile(op+"-record", id, recorded))
 	}
-	q.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true},
+	q.write(ctx, files,
 		func(ctx actor.Context, written *messages.ChangeFilesResult) {
 			if len(written.Failures) > 0 {
 				q.restore(ctx, e, 0)

@@ -79,8 +79,7 @@ func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.Orde
 }
 
 func (q *queue) writeRecord(ctx actor.Context, op string, id int64, r record.Record, done func(actor.Context, *messages.Failure)) {
-	m := &messages.WriteFiles{Files: []*messages.FileWrite{recordFile(op, id, r)}, Durable: true}
-	q.store.Write(ctx, m, func(ctx actor.Context, written *messages.ChangeFilesResult) {
+	q.write(ctx, []*messages.FileWrite{recordFile(op, id, r)}, func(ctx actor.Context, written *messages.ChangeFilesResult) {
 		if len(written.Failures) > 0 {
 			done(ctx, written.Failures[0].Failure)
 			return

@@ -175,7 +175,8 @@ func (f *callCosts) calls() map[string]func() {
 			f.call("LockstepHoldJob", nil, f.someID, true)
 			f.call("LockstepHoldJob", nil, f.someID, false)
 		},
-		"LockstepPageJobs": func() { f.call("LockstepPageJobs", nil, map[string]any{"limit": 10}) },
+		"LockstepOrderJobs, 1000": func() { f.call("LockstepOrderJobs", nil, "release", thousand) },
+		"LockstepPageJobs":        func() { f.call("LockstepPageJobs", nil, map[string]any{"limit": 10}) },
 	}
 	hash := strings.Repeat("0", 64)
 	for name, args := range map[string][]any{ // an error of these is an answer, too

@@ -83,6 +83,7 @@ var methods = map[string]Need{
 	"ArchiveJob":              {Role: Submit, Own: true, To: "archive jobs"},
 	"AutoArchiveJobs":         {Role: Submit, Own: true, To: "archive jobs"},
 	"LockstepHoldJob":         {Role: Submit, Own: true, To: "hold jobs"},
+	"LockstepOrderJobs":       {Role: Submit, Own: true, To: "give orders for jobs"},
 	"SubmitJobToDrainedQueue": {Role: Operate, To: "submit jobs to a drained queue"},
 	"SetDrainFlag":            {Role: Operate, To: "drain the queue"},
 	"SetWatcherPause":         {Role: Operate, To: "pause the watcher"},
@@ -122,8 +123,8 @@ func MethodNeeds(method string) Need {
 // a submission are Submission's, and whose a job is decides the queue (OnlyOf). Arguments that are invalid are refused by the method.
 func (p Policy) Method(i Identity, method string, args []json.RawMessage) error {
 	need := MethodNeeds(method)
-	if method == "ChangeJobPriority" && len(args) == 2 {
-		if priority, err := strconv.Atoi(string(args[1])); err != nil || priority < 0 {
+	if at := map[string]int{"ChangeJobPriority": 1, "LockstepOrderJobs": 2}[method]; at > 0 && len(args) == at+1 {
+		if priority, err := strconv.Atoi(string(args[at])); err != nil || priority < 0 {
 			need = Need{Role: Operate, To: "give a job priority before those of others"}
 		}
 	}

@@ -77,6 +77,58 @@ func lockstepHoldJob(c *request, ctx actor.Context, args []json.RawMessage) erro
 // onlyOf is the key of the user whose jobs alone the client may change; "": it may change all.
 func (c *request) onlyOf() string { return c.Config.Policy.OnlyOf(c.From) }
 
+// orderKinds are the kinds of orders of LockstepOrderJobs.
+var orderKinds = map[string]messages.OrderJob_Kind{
+	"cancel": messages.OrderJob_CANCEL, "kill": messages.OrderJob_KILL, "priority": messages.OrderJob_SET_PRIORITY,
+	"hold": messages.OrderJob_HOLD, "release": messages.OrderJob_RELEASE,
+}
+
+// orderedMax is the number of jobs of one LockstepOrderJobs.
+const orderedMax = 1000
+
+// lockstepOrderJobs takes [kind, ids, priority]; only the kind priority needs the last argument. If the client may not give the order for one
+// of the jobs, none is changed.
+// The answer is a list of [done, text], in the order of the ids.
+func lockstepOrderJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
+	var name string
+	var ids []jobID
+	var priority int
+	into := []any{&name, &ids, &priority}
+	if len(args) < len(into) {
+		into = into[:2]
+	}
+	if err := wire.RequiredArguments(args, into...); err != nil {
+		return fmt.Errorf("LockstepOrderJobs: %w", err)
+	}
+	kind, known := orderKinds[name]
+	switch {
+	case !known:
+		return fmt.Errorf("LockstepOrderJobs: argument 1: there are cancel, kill, hold, release and priority, not %q", name)
+	case len(ids) > orderedMax:
+		return fmt.Errorf("LockstepOrderJobs: %d jobs, at most %d are allowed", len(ids), orderedMax)
+	case kind == messages.OrderJob_SET_PRIORITY && (len(args) < 3 || priority < priorityMin || priority > priorityMax):
+		return fmt.Errorf("LockstepOrderJobs: argument 3: the priority is a number from %d to %d", priorityMin, priorityMax)
+	}
+	of := make([]int64, len(ids))
+	for i, id := range ids {
+		of[i] = int64(id)
+	}
+	call.Ask(c.Call, ctx, c.ToQueue(func(number uint64) any {
+		return &messages.OrderJobs{Request: number, Ids: of, Kind: kind, Priority: int32(priority), By: c.By, OnlyOf: c.onlyOf()}
+	}), func(ctx actor.Context, a *messages.OrderJobsResult) {
+		if a.Refused != nil {
+			c.Fail(ctx, a.Refused)
+			return
+		}
+		pairs := make([][2]any, len(a.Results))
+		for i, r := range a.Results {
+			pairs[i] = [2]any{r.Done, r.Text}
+		}
+		c.SucceedCopied(ctx, pairs, jobUnits(of)...)
+	})
+	return nil
+}
+
 // orderJob sends a client order. The answer is [done, text]. Sent twice, it does no harm: the second answer reports
 // what the first order has done.
 func orderJob(c *request, ctx actor.Context, id int64, order func(number uint64) any) {

@@ -94,7 +94,9 @@ func runCancel(ctx context.Context, opts cancelOptions, globals *cli.Globals, ar
 		},
 		done: "canceled",
 	}
-	if opts.Kill {
+	cancel.order = &jobOrder{kind: "cancel"}
+	if opts.Kill { // the answer for a running job comes at its end
+		cancel.order = nil
 		cancel.done, cancel.verb = "ended", "cancel or kill"
 	}
 	return cancel.forAll(ctx, globals, &opts.chosen, args)

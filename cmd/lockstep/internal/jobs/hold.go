@@ -66,6 +66,7 @@ Exit code: 0 if the order took effect for every job, 1 otherwise.
 					}
 					return answer, nil
 				},
+				order: &jobOrder{kind: verb},
 				remark: func(_ int64, s jobState) string {
 					if s.explainsRefusal() {
 						return s.String()

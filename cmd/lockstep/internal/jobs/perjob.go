@@ -3,8 +3,10 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,9 +25,17 @@ type perJobAction struct {
 	doing   string // "canceling": shown on a terminal during the call
 	refused string // "was not canceled"
 	call    func(ctx context.Context, daemon *client.Session, id int64) (Answer, error)
+	// order is the arguments of LockstepOrderJobs for many jobs, beside their ids; nil: each job has a call of its own.
+	order *jobOrder
 	// remark explains a refusal by the job's state; "": no remark.
 	remark func(id int64, s jobState) string
 	done   string // the result for a job if the daemon accepts
+}
+
+// jobOrder is the same order for several jobs.
+type jobOrder struct {
+	kind     string
+	priority []any // of the kind priority; otherwise empty
 }
 
 // Answer is the daemon's answer for one job, also in JSON output.
@@ -108,6 +118,9 @@ func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *
 	return stopped
 }
 
+// orderedAtOnce is the number of jobs of one call. The answers of a call come together, and so does what is shown of them.
+const orderedAtOnce = 500
+
 // sentAtOnce bounds the orders that are under way at once. Their changes share syncs of the daemon.
 const sentAtOnce = 16
 
@@ -125,6 +138,30 @@ func (a perJobAction) send(ctx context.Context, daemon *client.Session, ids []in
 		results[i] = make(chan result, 1)
 	}
 	var sending sync.WaitGroup
+	if a.order != nil && len(ids) > 1 {
+		connections = 0
+		sending.Go(func() {
+			at := 0
+			for chunk := range slices.Chunk(ids, orderedAtOnce) {
+				var answers []Answer
+				err := context.Canceled
+				if !ended.Load() {
+					answers, err = a.forSeveral(ctx, daemon, chunk)
+				}
+				for i := range chunk {
+					r := result{err: err}
+					if err == nil {
+						r.answer, r.err = a.explained(ctx, daemon, answers[i])
+					}
+					if r.err != nil {
+						ended.Store(true)
+					}
+					results[at] <- r
+					at++
+				}
+			}
+		})
+	}
 	for first := range connections {
 		session := daemon
 		if first > 0 {
@@ -161,6 +198,33 @@ func (a perJobAction) forOne(ctx context.Context, daemon *client.Session, id int
 	if errors.As(err, &failed) {
 		return Answer{ID: id, Message: failed.Error()}, nil
 	}
+	if err != nil {
+		return answer, err
+	}
+	return a.explained(ctx, daemon, answer)
+}
+
+// forSeveral orders the same for several jobs, and returns the daemon's answers.
+func (a perJobAction) forSeveral(ctx context.Context, daemon *client.Session, ids []int64) ([]Answer, error) {
+	var pairs [][]json.RawMessage
+	if err := daemon.Call(ctx, "LockstepOrderJobs", append([]any{a.order.kind, ids}, a.order.priority...), &pairs); err != nil {
+		return nil, fmt.Errorf("%s %d jobs: %w", a.verb, len(ids), err)
+	}
+	if len(pairs) != len(ids) {
+		return nil, fmt.Errorf("an order for %d jobs has %d answers", len(ids), len(pairs))
+	}
+	answers := make([]Answer, len(ids))
+	for i, pair := range pairs {
+		answers[i].ID = ids[i]
+		if err := client.Scan(pair, &answers[i].Done, &answers[i].Message); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// explained is the daemon's answer in the words of the command.
+func (a perJobAction) explained(ctx context.Context, daemon *client.Session, answer Answer) (Answer, error) {
 	if answer.Done {
 		_, more, _ := strings.Cut(answer.Message, ";") // which opcode of a held job has begun
 		answer.Message = a.done
@@ -168,17 +232,17 @@ func (a perJobAction) forOne(ctx context.Context, daemon *client.Session, id int
 			answer.Message += ";" + more
 		}
 	}
-	if err != nil || answer.Done {
-		return answer, err
+	if answer.Done {
+		return answer, nil
 	}
-	s, err := jobStateOf(ctx, daemon, id)
+	s, err := jobStateOf(ctx, daemon, answer.ID)
 	if err != nil && answer.Message == "" {
 		return answer, err
 	}
 	if err != nil {
 		return answer, nil //nolint:nilerr // the daemon's text is kept
 	}
-	remark := a.remark(id, s)
+	remark := a.remark(answer.ID, s)
 	switch {
 	case remark == "":
 	case s.explainsRefusal():

@@ -78,6 +78,7 @@ func runPriority(ctx context.Context, globals *cli.Globals, chosen *selection.Ch
 			}
 			return answer, nil
 		},
+		order: &jobOrder{"priority", []any{priority}},
 		remark: func(_ int64, s jobState) string {
 			if s.explainsRefusal() {
 				return s.String()
