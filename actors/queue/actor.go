@@ -136,20 +136,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Send(sender, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	case *messages.ListJobs:
 		q.list(ctx, sender, m)
-	case *messages.OrderJobs:
-		q.orderSeveral(ctx, sender, m)
-	case *messages.OrderJobResult:
-		q.orderAnswered(ctx, m)
-	case *moreOrders:
-		if m.incarnation == q.incarnation {
-			q.nextOrders(ctx, m.batch)
-		}
-	case *ordersOverdue:
-		if m.incarnation == q.incarnation {
-			q.ordersOverdue(ctx, m.batch)
-		}
-	case *messages.OrderJob:
-		q.ordered(ctx, sender, m)
+	case *messages.OrderJob, *messages.OrderJobs, *messages.OrderJobResult, *moreOrders, *ordersOverdue:
+		q.handleOrders(ctx, message, sender)
 	case *retryRestore, *retryRecord, *retryDue:
 		q.retry(ctx, message)
 	case *rereadDue: // of a former incarnation

@@ -37,8 +37,8 @@ const secondsMax = 9_000_000_000
 func seconds(n int64) time.Duration { return time.Duration(max(0, min(n, secondsMax))) * time.Second }
 
 // archive moves the files of final jobs to the archive: of one job, of all that have ended longer ago than AgeS, or of all if AgeS is
-// negative. A single job that is not final stays, which is no error. Of a user who may change only own jobs, those of others stay. The process of a final job is gone, so that no process writes the
-// file (queue.md 4.9).
+// negative. A single job that is not final stays, which is no error. Of a user who may change only own jobs, those of others stay. The
+// process of a final job is gone, so that no process writes the file (queue.md 4.9).
 func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.ArchiveJobs) {
 	now := q.config.Env.Clock().Now()
 	a := &archiving{request: m.Request, sender: sender, deadline: now.Add(min(seconds(m.TimeoutS), archiveMax))}

@@ -34,7 +34,7 @@ func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJ
 // orderRefusal returns why the sender of an order may not give it: the job belongs to another user. It returns nil if he may, or if there
 // is no such job.
 func (q *queue) orderRefusal(m *messages.OrderJob) *messages.Failure {
-	return q.refusal(m.Id, m.OnlyOf, orderVerbs[m.Kind], m.By)
+	return q.refusal(m.Id, m.OnlyOf, orderText(m.Kind), m.By)
 }
 
 // refusal returns why the user with the key onlyOf may not do something to a job; nil: he may, or there is no such job.
@@ -56,13 +56,20 @@ func (q *queue) belongsTo(e *entry, key string) bool {
 	return err == nil && owner.Key() == key
 }
 
-// orderVerbs are the orders in the words of a refusal.
-var orderVerbs = map[messages.OrderJob_Kind]string{
-	messages.OrderJob_CANCEL:       "cancel it",
-	messages.OrderJob_KILL:         "kill it",
-	messages.OrderJob_SET_PRIORITY: "change its priority",
-	messages.OrderJob_HOLD:         "hold it",
-	messages.OrderJob_RELEASE:      "release it",
+// orderText is an order in the words of a refusal.
+func orderText(kind messages.OrderJob_Kind) string {
+	switch kind {
+	case messages.OrderJob_CANCEL:
+		return "cancel it"
+	case messages.OrderJob_KILL:
+		return "kill it"
+	case messages.OrderJob_HOLD:
+		return "hold it"
+	case messages.OrderJob_RELEASE:
+		return "release it"
+	default:
+		return "change its priority"
+	}
 }
 
 // cancel cancels a pending job. An order about an active job goes to the jobs actor,

@@ -40,8 +40,8 @@ type orderBatch struct {
 	writes  gatheredWrites
 }
 
-// gatheredWrites are the writes of the orders of one request: the store gets them together, so that they share their syncs, and in a cluster
-// are one entry of the log.
+// gatheredWrites are the writes of the orders of one request: the store gets them together, so that they share their syncs. In a cluster
+// they are one entry of the log.
 type gatheredWrites struct {
 	files []*messages.FileWrite
 	done  []gatheredWrite
@@ -62,7 +62,8 @@ type (
 	ordersOverdue moreOrders
 )
 
-// orderSeveral gives the same order to several jobs, or to none if the sender may not give it to one of them. The answers are in the order of the request.
+// orderSeveral gives the same order to several jobs, or to none if the sender may not give it to one of them. The
+// answers are in the order of the request.
 func (q *queue) orderSeveral(ctx actor.Context, sender *actor.PID, m *messages.OrderJobs) {
 	b := &orderBatch{from: requester{sender, m.Request}, request: m, results: make([]*messages.OrderJobResult, len(m.Ids)), left: len(m.Ids)}
 	if b.left == 0 {
@@ -77,6 +78,26 @@ func (q *queue) orderSeveral(ctx actor.Context, sender *actor.PID, m *messages.O
 	}
 	kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), ordersPatience, ctx.Self(), &ordersOverdue{q.incarnation, b})
 	q.nextOrders(ctx, b)
+}
+
+// handleOrders handles a message about orders of clients.
+func (q *queue) handleOrders(ctx actor.Context, message any, sender *actor.PID) {
+	switch m := message.(type) {
+	case *messages.OrderJob:
+		q.ordered(ctx, sender, m)
+	case *messages.OrderJobs:
+		q.orderSeveral(ctx, sender, m)
+	case *messages.OrderJobResult:
+		q.orderAnswered(ctx, m)
+	case *moreOrders:
+		if m.incarnation == q.incarnation {
+			q.nextOrders(ctx, m.batch)
+		}
+	case *ordersOverdue:
+		if m.incarnation == q.incarnation {
+			q.ordersOverdue(ctx, m.batch)
+		}
+	}
 }
 
 // nextOrders handles a slice of the orders of a request. After the last one their writes begin: a job is not changed by others meanwhile.

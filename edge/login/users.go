@@ -16,9 +16,19 @@ import (
 // Realm is the authentication realm; {ha1} passwords depend on it (queue.md 6.2).
 const Realm = "Ganeti Remote API"
 
-// optionRoles are the options that give a role. The highest counts.
-var optionRoles = map[string]access.Role{
-	"read": access.Read, "submit": access.Submit, "operate": access.Operate, "write": access.Admin,
+// optionRole is the role that an option gives; false: it gives none. The highest role of a user counts.
+func optionRole(option string) (access.Role, bool) {
+	switch option {
+	case "read":
+		return access.Read, true
+	case "submit":
+		return access.Submit, true
+	case "operate":
+		return access.Operate, true
+	case "write":
+		return access.Admin, true
+	}
+	return access.None, false
 }
 
 // optionAs begins the option that names the account as which the user's commands run.
@@ -104,7 +114,7 @@ func parseUser(text string) (u User, problems []string) {
 
 // add gives the user an option. A mistake about the account disables the user, whose commands could otherwise run as another one.
 func (u *User) add(option string) (problem string) {
-	role, isRole := optionRoles[option]
+	role, isRole := optionRole(option)
 	account, isAs := strings.CutPrefix(option, optionAs)
 	switch {
 	case isRole:

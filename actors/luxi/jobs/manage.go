@@ -86,9 +86,8 @@ var orderKinds = map[string]messages.OrderJob_Kind{
 // orderedMax is the number of jobs of one LockstepOrderJobs.
 const orderedMax = 1000
 
-// lockstepOrderJobs takes [kind, ids, priority]; only the kind priority needs the last argument. If the client may not give the order for one
-// of the jobs, none is changed.
-// The answer is a list of [done, text], in the order of the ids.
+// lockstepOrderJobs takes [kind, ids, priority]; only the kind priority needs the last argument. If the client may not give the order for
+// one of the jobs, none is changed. The answer is a list of [done, text], in the order of the ids.
 func lockstepOrderJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var name string
 	var ids []jobID

@@ -146,8 +146,8 @@ func cannotRun(catalogue *opcode.Catalogue, drafts []*messages.JobDraft) (mistak
 	return mistakes
 }
 
-// draftJobs parses the opcodes of jobs. It ends at the first opcode with which it has this many mistakes; an opcode with a mistake is nil in
-// its draft. The text of a mistake is Ganeti's. refusal is why the client may not submit the first opcode that it may not; nil: it may
+// draftJobs parses the opcodes of jobs. It ends at the first opcode with which it has this many mistakes. An opcode with a mistake is nil
+// in its draft. The text of a mistake is Ganeti's. refusal is why the client may not submit the first opcode that it may not; nil: it may
 // submit all.
 func draftJobs(c *call.Call, jobs [][]json.RawMessage, most int) (drafts []*messages.JobDraft, mistakes []answer.Mistake, refusal error) {
 	catalogue := c.Config.Catalogue

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// StatusLine is a line on a terminal that is overwritten by its next text. A text may have several lines, with "\r\n" between them; none may
-// be wider than the terminal. It prints nothing if it is not on.
+// StatusLine is a line on a terminal that is overwritten by its next text. A text may have several lines, with "\r\n" between them. None
+// may be wider than the terminal. It prints nothing if it is not on.
 type StatusLine struct {
 	Out   io.Writer
 	On    bool

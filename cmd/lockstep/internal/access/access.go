@@ -139,7 +139,8 @@ With --json: {"changed": bool}`,
 		Args:              cli.WantArgs(2, 2, "access revoke needs a role, and a user or group"),
 		ValidArgsFunction: completeRole,
 		RunE: func(command *cobra.Command, args []string) error {
-			return change(globals, command, "LockstepRevoke", args, "%s has no grant of the role %s any longer.\n", "%s had no grant of the role %s.\n")
+			return change(globals, command, "LockstepRevoke", args,
+				"%s has no grant of the role %s any longer.\n", "%s had no grant of the role %s.\n")
 		},
 	}
 }

@@ -128,12 +128,7 @@ status of its command.`,
 	root.SetVersionTemplate(versionTemplate(globals.Streams.Build))
 	root.SetFlagErrorFunc(suggestFlag)
 	root.SetHelpCommand(newHelpCommand())
-	flags := root.PersistentFlags()
-	flags.StringVar(&globals.Socket, "socket", "", "`PATH` of the daemon's socket")
-	flags.StringVar(&globals.Daemon, "daemon", "", "daemon to use: `user|system`, your own or the system's")
-	flags.BoolVar(&globals.JSON, "json", false, "print JSON instead of text")
-	flags.StringVar(&globals.Color, "color", "auto",
-		"when to use colours: `auto|always|never`; auto means on a terminal, unless $NO_COLOR is set")
+	addGlobalFlags(root, globals)
 	root.AddCommand(
 		submit.NewRunCommand(globals),
 		submit.NewSubmitCommand(globals),
@@ -170,11 +165,21 @@ status of its command.`,
 		newVersionCommand(globals),
 		why.NewCommand(globals),
 	)
-	completion.Flag(root, "daemon",
-		cobra.FixedCompletions([]string{string(client.Users), string(client.Systems)}, cobra.ShellCompDirectiveNoFileComp))
-	completion.Flag(root, "color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	prepare(root)
 	return root
+}
+
+// addGlobalFlags adds the flags of all commands.
+func addGlobalFlags(root *cobra.Command, globals *cli.Globals) {
+	flags := root.PersistentFlags()
+	flags.StringVar(&globals.Socket, "socket", "", "`PATH` of the daemon's socket")
+	flags.StringVar(&globals.Daemon, "daemon", "", "daemon to use: `user|system`, your own or the system's")
+	flags.BoolVar(&globals.JSON, "json", false, "print JSON instead of text")
+	flags.StringVar(&globals.Color, "color", "auto",
+		"when to use colours: `auto|always|never`; auto means on a terminal, unless $NO_COLOR is set")
+	daemons := []string{string(client.Users), string(client.Systems)}
+	completion.Flag(root, "daemon", cobra.FixedCompletions(daemons, cobra.ShellCompDirectiveNoFileComp))
+	completion.Flag(root, "color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // takeFiles are the commands with arguments that are files or commands.

@@ -57,8 +57,9 @@ func (m Mistakes) err() error {
 func (s Submission) Refused(err error) error {
 	var failed *wire.Error
 	var found []answer.Mistake
-	if !errors.As(err, &failed) || len(failed.Args) < 3 || json.Unmarshal(failed.Args[2], &found) != nil {
-		return nil
+	listed := errors.As(err, &failed) && len(failed.Args) >= 3
+	if !listed || json.Unmarshal(failed.Args[2], &found) != nil {
+		return nil //nolint:nilerr // another error is the caller's
 	}
 	var m Mistakes
 	for _, mistake := range found {

@@ -28,9 +28,9 @@ parameters are not shown. ` + selection.ArgsHelp + `
 
 Exit code: 0; 1 if one of the jobs does not exist.
 With --json: a list of {"id", "name", "status", "result", "user", "user_name", "parent",
-"run_as" (if it is not the daemon's user), "priority", "archived", "received", "started", "ended", "opcodes": [{"summary", "status", "priority",
-"started", "executing", "ended", "parameters": object, "result": any,
-"log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
+"run_as" (if it is not the daemon's user), "priority", "archived", "received",
+"started", "ended", "opcodes": [{"summary", "status", "priority", "started",
+"executing", "ended", "parameters": object, "result": any, "log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
 "started" is the time when the opcode began to wait for its locks, "executing" the
 time when it had them.`,
 		Example: `  lockstep info 12
