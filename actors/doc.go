@@ -30,6 +30,7 @@
 //	grants     the roles granted to users and groups   connections             luxi: the grants
 //	features   what the versions of the members of a   connections             replicator: questions for the
 //	           cluster know                                                    members
+//	audit      the files of the audit log              connections             answers; connections: its start
 //	confd      the snapshot that queries are answered  none                    the server of queries: each
 //	           from                                                            configuration
 //	configcheck the findings about the configuration    configuration            answers nothing; to clusterconfig the
@@ -65,8 +66,8 @@
 //	            the master
 //
 // An actor has one name: that of its folder is also that of its package, its struct, its place in the tree, its kind in logs and
-// metrics, and the field of Config that has its PID (docs/actors_test.go). Four packages of core have the name of the actor that
-// they decide for: confd, monitor, queuecopy and ssconf. The actor imports them under a second name, such as coreconfd, because in
+// metrics, and the field of Config that has its PID (docs/actors_test.go). Five packages of core have the name of the actor that
+// they decide for: audit, confd, monitor, queuecopy and ssconf. The actor imports them under a second name, such as coreconfd, because in
 // one file a name cannot be both an import and a struct. rapi is not an actor but an edge: an HTTP server that is a client of luxi
 // and of the feed.
 //

@@ -24,8 +24,8 @@ type SharedFile struct {
 }
 
 // SharedFiles lists the files of a snapshot: live jobs and their records, serial, drain flag,
-// configuration, the files that belong to it, settings, keys, grants, sessions of the console and features of the members, sorted.
-// Archived jobs are not part of a snapshot. The journal of the configuration is not either: it is appended to in place, and each
+// configuration, the files that belong to it, settings, keys, grants, sessions of the console, features of the members and the audit log,
+// sorted. Archived jobs are not part of a snapshot. The journal of the configuration is not either: it is appended to in place, and each
 // node folds its own at other times.
 func SharedFiles(dataDir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dataDir, paths.QueueDir))
@@ -41,6 +41,15 @@ func SharedFiles(dataDir string) ([]string, error) {
 			files = append(files, name)
 		}
 	}
+	audit, err := listNames(filepath.Join(dataDir, paths.AuditDir))
+	if err != nil {
+		return nil, fmt.Errorf("list the audit log: %w", err)
+	}
+	for _, base := range audit {
+		if name := paths.AuditDir + "/" + base; isAudit(name) {
+			files = append(files, name)
+		}
+	}
 	for _, name := range []string{
 		paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.SettingsPath,
 		paths.DurationsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath, paths.AccessPath,
@@ -52,6 +61,11 @@ func SharedFiles(dataDir string) ([]string, error) {
 	}
 	slices.Sort(files)
 	return files, nil
+}
+
+func isAudit(name string) bool {
+	_, ok := paths.ParseAuditPath(name)
+	return ok
 }
 
 // Digest returns the SHA-256 of a file, in hexadecimal digits, and its size. If the file is
@@ -94,8 +108,13 @@ func Freeze(dataDir, dir string, overrides func() (map[string][]byte, error)) (*
 		return nil, fmt.Errorf("freeze the files: %w", err)
 	}
 	f := &Frozen{dir: scratch}
-	for i, name := range names {
-		err := f.link(dataDir, name, i)
+	for _, dir := range []string{paths.QueueDir, paths.AuditDir} {
+		if err := os.Mkdir(filepath.Join(scratch, dir), 0o700); err != nil {
+			return nil, errors.Join(fmt.Errorf("freeze the files: %w", err), f.Close())
+		}
+	}
+	for _, name := range names {
+		err := f.link(dataDir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // archived since the list was made
 		}
@@ -140,12 +159,7 @@ func (f *Frozen) override(contents map[string][]byte) error {
 	return nil
 }
 
-func (f *Frozen) link(dataDir, name string, number int) error {
-	if number == 0 {
-		if err := os.Mkdir(filepath.Join(f.dir, paths.QueueDir), 0o700); err != nil {
-			return err
-		}
-	}
+func (f *Frozen) link(dataDir, name string) error {
 	to := filepath.Join(f.dir, name)
 	if err := os.Link(filepath.Join(dataDir, name), to); err != nil {
 		return err

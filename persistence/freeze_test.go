@@ -16,9 +16,11 @@ func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 	require.NoError(t, err)
 	defer files.Close()
 	require.NoError(t, os.MkdirAll(filepath.Join(data, "queue"), 0o750))
+	require.NoError(t, os.MkdirAll(filepath.Join(data, "audit"), 0o700))
 	scratch := filepath.Join(data, "raft")
 	require.NoError(t, os.Mkdir(scratch, 0o700))
 	for name, content := range map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n", "queue/lockstep-1": "record", "locks.data": "not shared",
+		"audit/audit-1": "first", "audit/audit-300": "second", "audit/other": "not shared",
 		"config.journal": "of this node", "config.extra": "old"} {
 		require.NoError(t, files.Replace("test", name, []byte(content)))
 	}
@@ -43,10 +45,10 @@ func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 		got[f.Path] = string(content)
 	}
 	require.Equal(t, map[string]string{"queue/job-1": "one", "queue/job-2": "two", "queue/job-3": "as it was", "config.data": "as logged",
-		"config.extra": "e", "tempres.data": "t", "queue/serial": "2\n", "queue/lockstep-1": "record"}, got)
+		"config.extra": "e", "tempres.data": "t", "queue/serial": "2\n", "queue/lockstep-1": "record", "audit/audit-1": "first", "audit/audit-300": "second"}, got)
 	names, err := SharedFiles(data)
 	require.NoError(t, err)
-	require.Equal(t, []string{"config.data", "config.extra", "queue/job-1", "queue/job-3", "queue/lockstep-1", "queue/serial"}, names)
+	require.Equal(t, []string{"audit/audit-1", "audit/audit-300", "config.data", "config.extra", "queue/job-1", "queue/job-3", "queue/lockstep-1", "queue/serial"}, names)
 	content, err := files.Read("test", "queue/job-3")
 	require.NoError(t, err)
 	require.Equal(t, "ahead of the log", string(content))

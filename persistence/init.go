@@ -30,6 +30,7 @@ func MakeDirs(dataDir, runDir, logDir string, rules ownership.Rules) error {
 	err := makeDirs(rules, newDir{dataDir, ownership.DataDir},
 		newDir{filepath.Join(dataDir, paths.ArchiveDir), ownership.QueueDir},
 		newDir{filepath.Join(dataDir, paths.QuarantineDir), ownership.QueueDir},
+		newDir{filepath.Join(dataDir, paths.AuditDir), ownership.AuditDir},
 		newDir{runDir, ownership.RunDir},
 		newDir{LivelockDir(runDir), ownership.LivelockDir},
 		newDir{messageDir(runDir), ownership.LivelockDir},

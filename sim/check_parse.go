@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	coreaudit "lockstep/core/audit"
 	"lockstep/core/config"
 	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
@@ -87,6 +88,10 @@ func parse(name string, data []byte) (err error) {
 	id, isRecord := paths.ParseRecordName(path.Base(name))
 	if isRecord && (name == paths.RecordPath(id) || name == paths.ArchivedRecordPath(id)) {
 		_, err = record.Decode(data)
+		return err
+	}
+	if first, is := paths.ParseAuditPath(name); is {
+		_, err = coreaudit.Decode(first, data)
 		return err
 	}
 	switch name {

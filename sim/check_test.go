@@ -19,6 +19,7 @@ func TestCheckersBite(t *testing.T) {
 		bites[c.checker().Name()] = true
 	}
 	bites[(&checkLogins{}).Name()] = true    // TestLoginCheckerBites
+	bites[(&checkAudited{}).Name()] = true   // TestAuditCheckerBites
 	bites[(&checkFound{}).Name()] = true     // TestReadersFindEveryJob
 	bites[(&checkEdited{}).Name()] = true    // TestEveryStepOfDamagedSettings
 	bites[(&checkVanished{}).Name()] = true  // TestProcessesEndWithoutAQueueAtEveryStep

@@ -28,7 +28,7 @@ func allCheckers() []Checker {
 		&checkOwnRules{}, &checkLimits{}, &checkStartOrder{}, &checkExpected{}, checkRest{}, &checkClientOrders{},
 		&checkStarts{}, &checkBegun{}, newCheckMarks(), &checkLogins{}, &checkFound{}, &checkEdited{}, &checkVanished{},
 		&checkOutput{}, &checkFollowed{}, &checkProgress{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
-		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{},
+		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{}, &checkAudited{},
 	}
 }
 

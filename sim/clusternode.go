@@ -32,7 +32,7 @@ type clusterNode struct {
 
 // foundCluster makes a cluster in which all nodes are voters with equal disks, and the oracle that knows what was committed.
 func (w *World) foundCluster() {
-	w.disk = simdisk.New("queue", "queue/archive", "queue/quarantine")
+	w.disk = simdisk.New("queue", "queue/archive", "queue/quarantine", "audit")
 	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.RunningJobs{}}
 	w.log = consensus.NewLog(w.kernel, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
 	w.log.Mutations = w.mutations.Log
@@ -304,7 +304,7 @@ func (n *node) losePowerAndQueue(trace string) {
 	disk := n.disk
 	n.newDisk()
 	n.world.injector.attachDisk(n)
-	n.disk.TakeDirs(disk, ".", logDir)
+	n.disk.TakeDirs(disk, ".", paths.AuditDir, logDir)
 }
 
 // checkQueue is as in lockstepd: it refuses to start without the queue that the node had. It is exempt from faults of the disk, so that

@@ -77,6 +77,8 @@ var AllMutations = slices.Concat([]Mutation{
 	{"lost-logins", "the table of sessions is not written", Mutations{Disk: simdisk.Mutations{Loses: "sessions"}}},
 	{"lost-logouts", "a log-out is acknowledged, and the session stays", Mutations{Alter: losesLogouts}},
 	{"ageless-logins", "the sessions that a daemon finds when it starts seem to be in use", Mutations{Alter: renewsSessions}},
+	{"lost-audit", "entries of the audit log are not written", Mutations{Disk: simdisk.Mutations{Loses: "audit"}}},
+	{"unaudited", "a change is answered before its entry of the audit log is written", Mutations{Alter: answersUnaudited}},
 	{"hasty-retention", "the queue archives jobs a millisecond after their end if it archives any",
 		Mutations{Alter: altersRetention("archive_after", "0.001")}},
 	{"kept-none", "the queue keeps no last jobs of a name", Mutations{Alter: altersRetention("keep_last", "0")}},

@@ -107,7 +107,7 @@ func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, d
 		c.thread.Do(func() { done(nil, errNoDaemon) })
 		return
 	}
-	c.done = done
+	c.done = c.audited(frame, done)
 	c.calls++
 	conn := c.conn
 	c.stopTimer = c.world.clock.After(timeout, c.thread.Life, func() {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/audit"
 	"lockstep/actors/confdkey"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/config/confd"
@@ -128,6 +129,10 @@ func featuresProps(p Ports, _ Settings) *actor.Props {
 	return features.Props(features.Config{Env: p.Env, Store: storeOf(p), Replicator: replicatorOf(p)})
 }
 
+func auditProps(p Ports, _ Settings) *actor.Props {
+	return audit.Props(audit.Config{Env: p.Env, Store: storeOf(p), Clients: []*actor.PID{p.Env.PID(luxiName)}})
+}
+
 func confdProps(p Ports, s Settings) *actor.Props {
 	return confd.Props(confd.Config{Env: p.Env, ConfigStore: ownConfigstoreOf(p), Server: p.Confd, Secrets: s.Secrets})
 }
@@ -138,7 +143,7 @@ func storeProps(p Ports, s Settings) *actor.Props {
 
 // storeClients are the actors that the store tells when it has started, so that they repeat their requests.
 func storeClients(p Ports) []*actor.PID {
-	clients := present(p, locksName, clusterconfigName, queueName, jobsName, luxiName)
+	clients := present(p, locksName, clusterconfigName, queueName, jobsName, luxiName, auditName)
 	if isStandalone(p) {
 		clients = append(clients, p.Env.PID(configstoreName))
 	}
@@ -156,7 +161,7 @@ func hasQueue(p Ports) bool { return !p.WithoutQueue }
 // belongsToQueue reports whether only a tree with a queue has the actor.
 func belongsToQueue(name string) bool {
 	switch name {
-	case queueName, jobsName, luxiName, filtersName, schedulerName:
+	case queueName, jobsName, luxiName, filtersName, schedulerName, auditName:
 		return true
 	}
 	return false
@@ -441,6 +446,7 @@ func luxiProps(p Ports, s Settings) *actor.Props {
 		Grants:        grantsOf(p),
 		GrantsUnknown: keepsGrants(p),
 		Features:      featuresOf(p),
+		Audit:         p.Env.PID(auditName),
 	})
 }
 

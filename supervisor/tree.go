@@ -129,6 +129,7 @@ const (
 	sessionsName      = rootName + "/sessions"
 	grantsName        = rootName + "/grants"
 	featuresName      = rootName + "/features"
+	auditName         = rootName + "/audit"
 )
 
 // group is a supervisor: the policy for its children, and the children in the order of their
@@ -183,6 +184,7 @@ var tree = group{
 		{name: "sessions", why: "no actor waits for it but connections, which ask again", props: sessionsProps, enabled: keepsSessions},
 		{name: "grants", why: "after the gateway, which it tells the grants; connections ask again", props: grantsProps, enabled: keepsGrants},
 		{name: "features", why: "no actor waits for it but connections, which ask again", props: featuresProps, enabled: notesFeatures},
+		{name: "audit", why: "no actor waits for it but connections, which ask again", props: auditProps, enabled: hasQueue},
 		{name: answersName, why: "the configuration is shown where it is kept", group: &answers, enabled: isStandalone},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state",
 			props: eventsProps, enabled: hasFeed},

@@ -14,7 +14,7 @@ import (
 // pages are all pages, by the names of their screenshots. A %s is the id of the running job, a %f that of a failed one.
 var pages = [][2]string{
 	{"overview", "/ui/"}, {"jobs", "/ui/jobs"}, {"jobs-filtered", "/ui/jobs?status=error"}, {"job-running", "/ui/jobs/%s"}, {"job-failed", "/ui/jobs/%f"},
-	{"timeline", "/ui/timeline?window=10m"}, {"chain", "/ui/jobs/7/graph"}, {"locks", "/ui/locks"}, {"filters", "/ui/filters"}, {"order", "/ui/order"}, {"nodes", "/ui/nodes"},
+	{"timeline", "/ui/timeline?window=10m"}, {"chain", "/ui/jobs/7/graph"}, {"locks", "/ui/locks"}, {"filters", "/ui/filters"}, {"order", "/ui/order"}, {"audit", "/ui/audit"}, {"nodes", "/ui/nodes"},
 	{"settings", "/ui/settings"}, {"opcodes", "/ui/opcodes"}, {"submit", "/ui/opcodes/OP_RUN_COMMAND"}, {"help", "/ui/help"}, {"missing", "/ui/jobs/99999"},
 }
 

@@ -17,6 +17,8 @@ const (
 	InquirerRestart
 	// CopierRestart is announced by queuecopy.Started.
 	CopierRestart
+	// AuditRestart is announced by audit.Started.
+	AuditRestart
 )
 
 // Question is a message to one actor that is to be answered, with what happens if that actor restarts before its answer.

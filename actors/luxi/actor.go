@@ -16,6 +16,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/audit"
 	"lockstep/actors/conn"
 	"lockstep/actors/grants"
 	"lockstep/actors/inquirer"
@@ -48,7 +49,8 @@ func (g *luxi) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
 		g.Accept(ctx, m, func(c conn.Conn, number uint32) actor.Actor { return newConnection(*g.config, c, number) })
-	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted, *inquirer.Started, *queuecopy.Started:
+	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted, *inquirer.Started, *queuecopy.Started,
+		*audit.Started:
 		g.Broadcast(ctx, m)
 	case *opcodes.Changed:
 		g.config.Catalogue = m.Catalogue

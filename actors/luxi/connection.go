@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/audit"
 	"lockstep/actors/confdkey"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/config/distributor"
@@ -25,6 +26,7 @@ import (
 	"lockstep/actors/sessions"
 	"lockstep/actors/store"
 	"lockstep/core/access"
+	coreaudit "lockstep/core/audit"
 	"lockstep/messages"
 )
 
@@ -73,6 +75,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Restarted(ctx, conn.InquirerRestart)
 	case *queuecopy.Started:
 		c.session.Restarted(ctx, conn.CopierRestart)
+	case *audit.Started:
+		c.session.Restarted(ctx, conn.AuditRestart)
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.GetQueueStatusResult,
 		*messages.OrderJobResult, *messages.OrderJobsResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetSerialResult,
 		*messages.BeginOpResult, *messages.IdentifyJobResult, *messages.AwaitJobsResult,
@@ -83,7 +87,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		*messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult,
 		*messages.GetStartErrorResult, *messages.GetFailingWritesResult,
 		*distributor.GetNodesResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *inquirer.AskResult,
-		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult, *features.AskResult:
+		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult, *features.AskResult,
+		*audit.Recorded, *audit.LookResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:
 		c.submissionLost(ctx, m)
@@ -108,18 +113,24 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 		by, from = request.User, access.DecodeForwarded(request.From, request.User)
 	}
 	c.current = &call.Call{Config: &c.config, Session: c.session, Store: c.store, Method: request.Method, By: by, From: from}
+	c.current.Changes, _ = coreaudit.Change(request.Method, request.Args)
 	if refusal := c.config.Policy.Method(from, request.Method, request.Args); refusal != nil {
 		c.refused(ctx, m, refusal)
 		return
 	}
 	c.jobs.Comes(m.Marker)
-	known, err := c.serve(ctx, request.Args)
+	c.current.Record(ctx, func(ctx actor.Context) { c.begin(ctx, m, request.Args) })
+}
+
+// begin serves the current call, which the audit log has if it belongs there.
+func (c *connection) begin(ctx actor.Context, m *conn.Received, args []json.RawMessage) {
+	known, err := c.serve(ctx, args)
 	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		c.refused(ctx, m, err) // with the place of the opcode
 	case !known:
-		text := "Unable to parse LUXI request method: Invalid string value for type LuxiReq: " + call.Quote(request.Method)
+		text := "Unable to parse LUXI request method: Invalid string value for type LuxiReq: " + call.Quote(c.current.Method)
 		c.current.Refuse(ctx, errors.New(text))
 	case err != nil:
 		c.current.Refuse(ctx, err)

@@ -23,7 +23,7 @@ var extents = map[string]Extent{
 	"Query": Whole, "QueryNodes": Whole, "QueryInstances": Whole, "QueryGroups": Whole, "QueryNetworks": Whole, "LockstepListJobs": Whole,
 	"LockstepLocks": Whole, "LockstepOrder": Whole,
 	"QueryJobs": Paged, "LockstepPageJobs": Paged, "LockstepNextJobs": Paged,
-	"LockstepTestFilter": Preview, "WaitForJobChange": Waits, "LockstepEvents": Waits,
+	"LockstepTestFilter": Preview, "WaitForJobChange": Waits, "LockstepEvents": Waits, "LockstepAudit": Waits,
 }
 
 // beginning is how clients begin a request.

@@ -319,19 +319,35 @@ func (r *replicator) retryRestore(ctx actor.Context, m *messages.LogSnapshotRece
 	})
 }
 
-// removeExtraFiles removes the live jobs and settings that the snapshot lacks. Archived
-// jobs are in no snapshot, and stay.
-func (r *replicator) removeExtraFiles(ctx actor.Context, m *messages.LogSnapshotReceived) {
-	s := &r.applying.snapshot
-	r.store.List(ctx, "restore", paths.QueueDir, func(ctx actor.Context, d *messages.ListDirResult) {
-		if s.part != m {
+// listPresent passes the paths of the files in these directories to then, unless another snapshot begins.
+func (r *replicator) listPresent(ctx actor.Context, m *messages.LogSnapshotReceived, dirs []string, then func(actor.Context, []string)) {
+	if len(dirs) == 0 {
+		then(ctx, nil)
+		return
+	}
+	r.store.List(ctx, "restore", dirs[0], func(ctx actor.Context, d *messages.ListDirResult) {
+		if r.applying.snapshot.part != m {
 			return
 		}
 		if d.Failure != nil {
 			r.retryRestore(ctx, m, d.Failure)
 			return
 		}
-		extra := replication.AbsentFiles(d.Names, s.files)
+		r.listPresent(ctx, m, dirs[1:], func(ctx actor.Context, present []string) {
+			for _, name := range d.Names {
+				present = append(present, dirs[0]+"/"+name)
+			}
+			then(ctx, present)
+		})
+	})
+}
+
+// removeExtraFiles removes the live jobs, settings and audit files that the snapshot lacks. Archived
+// jobs are in no snapshot, and stay.
+func (r *replicator) removeExtraFiles(ctx actor.Context, m *messages.LogSnapshotReceived) {
+	s := &r.applying.snapshot
+	r.listPresent(ctx, m, []string{paths.QueueDir, paths.AuditDir}, func(ctx actor.Context, present []string) {
+		extra := replication.AbsentFiles(present, s.files)
 		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: extra}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 			if s.part != m {
 				return

@@ -84,6 +84,7 @@ var methods = map[string]Need{
 	"AutoArchiveJobs":         {Role: Submit, Own: true, To: "archive jobs"},
 	"LockstepHoldJob":         {Role: Submit, Own: true, To: "hold jobs"},
 	"LockstepOrderJobs":       {Role: Submit, Own: true, To: "give orders for jobs"},
+	"LockstepAudit":           needsAudit,
 	"SubmitJobToDrainedQueue": {Role: Operate, To: "submit jobs to a drained queue"},
 	"SetDrainFlag":            {Role: Operate, To: "drain the queue"},
 	"SetWatcherPause":         {Role: Operate, To: "pause the watcher"},

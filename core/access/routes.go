@@ -136,6 +136,7 @@ var rapiRoutes = map[string]Route{
 	"GET /2/tags":                               needsUser,
 	"PUT /2/tags":                               needsAdmin,
 	"DELETE /2/tags":                            needsAdmin,
+	"GET /3/audit":                              {Need: needsAudit},
 	"PUT /3/drain":                              needsOperate,
 	"GET /3/events":                             needsRead,
 	"GET /3/filters":                            needsRead,
@@ -165,7 +166,7 @@ var rapiRoutes = map[string]Route{
 	"GET /version":                              needsUser,
 }
 
-// ConsoleForms are the forms of the console, by method and path as in "POST /ui/settings".
+// ConsoleForms are the forms of the console, and the pages that need more than the role read, by method and path as in "POST /ui/settings".
 func ConsoleForms() map[string]Route { return consoleForms }
 
 // ConsoleRoute is the form or the page of the console with this method and path. An unknown form needs the role admin.
@@ -180,7 +181,10 @@ func ConsoleRoute(route string) Route {
 	return Route{Need: Need{Role: Admin, To: "use " + route}}
 }
 
+var needsAudit = Need{Role: Operate, To: "read the audit log"}
+
 var consoleForms = map[string]Route{
+	"GET /ui/audit":               {Need: needsAudit},
 	"POST /ui/login":              needsNothing,
 	"POST /ui/open":               needsNothing,
 	"POST /ui/logout":             needsUser,

@@ -19,7 +19,7 @@ type Class uint8
 // The classes. A file in the data directory has the class that [ClassOf] returns.
 const (
 	Configuration Class = iota // config.data
-	Private                    // reservations, locks, their journal, the configuration's journal and history
+	Private                    // reservations, locks, their journal, the configuration's journal and history, the audit log
 	// Queue: job files and records, archive, serial, version, lock, drain mark; settings.json and other files of the data
 	// directory.
 	Queue
@@ -35,6 +35,7 @@ const (
 
 	DataDir
 	QueueDir // queue, its archive and its quarantine
+	AuditDir
 	RunDir
 	SocketDir
 	LivelockDir // and the directory of messages to job processes
@@ -59,7 +60,7 @@ func Own() Table {
 		Configuration: {Mode: 0o640}, Private: {Mode: 0o600}, Queue: {Mode: 0o640}, Ssconf: {Mode: 0o444}, Key: {Mode: 0o440},
 		RunFile: {Mode: 0o640}, PIDFile: {Mode: 0o600}, Log: {Mode: 0o640},
 		LuxiSocket: {Mode: 0o660}, WconfSocket: {Mode: 0o600}, AdminSocket: {Mode: 0o600}, OutputSocket: {Mode: 0o660},
-		DataDir: {Mode: 0o750}, QueueDir: {Mode: 0o750}, RunDir: {Mode: 0o750}, SocketDir: {Mode: 0o750},
+		DataDir: {Mode: 0o750}, QueueDir: {Mode: 0o750}, AuditDir: {Mode: 0o700}, RunDir: {Mode: 0o750}, SocketDir: {Mode: 0o750},
 		LivelockDir: {Mode: 0o750}, LogDir: {Mode: 0o750},
 	}
 }
@@ -80,7 +81,7 @@ func Ganeti(a Accounts) Table {
 		Queue: daemons(0o640), Ssconf: {Mode: 0o444}, Key: daemons(0o440),
 		RunFile: daemons(0o640), PIDFile: {0o600, a.Daemon, ""}, Log: {0o600, a.Daemon, ""},
 		LuxiSocket: daemons(0o660), OutputSocket: daemons(0o660), WconfSocket: daemons(0o600), AdminSocket: {0o600, a.Daemon, ""},
-		DataDir: {0o755, a.Daemon, ""}, QueueDir: daemons(0o750), RunDir: daemons(0o775), SocketDir: daemons(0o770),
+		DataDir: {0o755, a.Daemon, ""}, QueueDir: daemons(0o750), AuditDir: {0o700, a.Daemon, ""}, RunDir: daemons(0o775), SocketDir: daemons(0o770),
 		LivelockDir: daemons(0o750), LogDir: daemons(0o770),
 	}
 }
@@ -165,6 +166,9 @@ func ClassOf(name string) Class {
 		return Configuration
 	case paths.ConfdKeyPath, paths.ConfdOtherKeyPath:
 		return Key
+	}
+	if path.Dir(name) == paths.AuditDir {
+		return Private
 	}
 	if path.Dir(name) == "." {
 		for _, prefix := range privatePrefixes {

@@ -18,6 +18,7 @@ func TestClassOf(t *testing.T) {
 		paths.ConfigPath: ownership.Configuration,
 		"tempres.data":   ownership.Private, paths.LocksPath: ownership.Private, paths.LocksJournalPath: ownership.Private,
 		"config.journal": ownership.Private, "config.journal.1": ownership.Private, "config.history": ownership.Private, "config.extra": ownership.Private, paths.SessionsPath: ownership.Private, paths.AccessPath: ownership.Private,
+		paths.AuditPath(1): ownership.Private,
 		"ssconf_node_list": ownership.Ssconf, "hmac.key": ownership.Key, "hmac.key.other": ownership.Key,
 		paths.SettingsPath: ownership.Queue, paths.SerialPath: ownership.Queue, paths.VersionPath: ownership.Queue, paths.DrainPath: ownership.Queue,
 		paths.LockPath: ownership.Queue, paths.JobPath(7): ownership.Queue, paths.RecordPath(7): ownership.Queue, paths.ArchivePath(7): ownership.Queue,

@@ -28,6 +28,8 @@ const (
 	AccessPath = "access.json"
 	// FeaturesPath holds which features the versions of the members of a cluster know (replication.FeaturesKnown).
 	FeaturesPath = "features.json"
+	// AuditDir has the files of the audit log (package audit).
+	AuditDir = "audit"
 	// RunDirPath names the run directory in which the job processes and lock owners of this data directory live.
 	RunDirPath = "run-directory"
 	// DurationsPath holds how long opcodes of each kind have taken. Without the file the scheduler learns it again.
@@ -121,6 +123,21 @@ func ArchivedRecordPath(id int64) string { return recordPathOf(ArchivePath(id)) 
 func recordPathOf(file string) string {
 	dir, base := path.Split(file)
 	return dir + recordPrefix + strings.TrimPrefix(base, jobPrefix)
+}
+
+const auditPrefix = AuditDir + "/audit-"
+
+// AuditPath is the path of the file of the audit log whose first entry has that number: "audit/audit-1".
+func AuditPath(first uint64) string { return auditPrefix + strconv.FormatUint(first, 10) }
+
+// ParseAuditPath is the inverse of [AuditPath]. Only what it returns for a number from 1 on is the path of such a file.
+func ParseAuditPath(file string) (first uint64, ok bool) {
+	digits, ok := strings.CutPrefix(file, auditPrefix)
+	if !ok {
+		return 0, false
+	}
+	n, ok := parseDecimal(digits)
+	return uint64(max(n, 0)), ok && n > 0
 }
 
 // KeptDirOf is the directory of the kept output of a job: "output/12".

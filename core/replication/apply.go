@@ -207,12 +207,12 @@ func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 	return ObservedChange(paths.JobPath(id), local)
 }
 
-// AbsentFiles are the shared files that a snapshot does not contain, of the given names in the queue's directory, and
+// AbsentFiles are the shared files that a snapshot does not contain, of the given ones of the queue and of the audit log, and
 // the settings, the durations, the keys, the sessions of the console, the grants and the features of the members, which need not exist.
-func AbsentFiles(names []string, files map[string]bool) []string {
+func AbsentFiles(present []string, files map[string]bool) []string {
 	var absent []string
-	for _, name := range names {
-		if file := paths.QueueDir + "/" + name; IsShared(file) && !files[file] {
+	for _, file := range present {
+		if IsShared(file) && !files[file] {
 			absent = append(absent, file)
 		}
 	}

@@ -34,7 +34,7 @@ func TestWhatIsShared(t *testing.T) {
 func TestWhatMayWait(t *testing.T) {
 	entry := func(c ...*messages.FileChange) *messages.LogEntry { return &messages.LogEntry{Changes: c} }
 	written := func(files ...string) *messages.LogEntry { return entry(replication.WriteChanges(write(files...))...) }
-	require.True(t, replication.MayWait(written(paths.JobPath(7), paths.RecordPath(7), paths.SerialPath)))
+	require.True(t, replication.MayWait(written(paths.JobPath(7), paths.RecordPath(7), paths.SerialPath, paths.AuditPath(1))))
 	require.True(t, replication.MayWait(entry(replication.RenameChanges(move(paths.JobPath(7), paths.ArchivePath(7)))...)))
 	for _, file := range []string{paths.ConfigPath, paths.SettingsPath, paths.SessionsPath, paths.AccessPath, paths.FeaturesPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath} {
 		require.False(t, replication.MayWait(written(paths.JobPath(7), file)), file)
@@ -246,8 +246,9 @@ func TestWhatIsSynced(t *testing.T) {
 }
 
 func TestAbsentFiles(t *testing.T) {
-	names := []string{"job-1", "job-2", "serial", "drain", "lock", "version", "archive", "quarantine", "job-2.tmp"}
-	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json", "durations.json", "hmac.key", "hmac.key.other", "sessions.json", "access.json", "features.json"}, replication.AbsentFiles(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
+	names := []string{"queue/job-1", "queue/job-2", "queue/serial", "queue/drain", "queue/lock", "queue/version", "queue/archive", "queue/quarantine",
+		"queue/job-2.tmp", "audit/audit-1", "audit/audit-9", "audit/audit-9.tmp"}
+	require.Equal(t, []string{"queue/job-2", "queue/drain", "audit/audit-1", "settings.json", "durations.json", "hmac.key", "hmac.key.other", "sessions.json", "access.json", "features.json"}, replication.AbsentFiles(names, map[string]bool{"queue/job-1": true, "queue/serial": true, "audit/audit-9": true}))
 	require.Equal(t, []string{"queue/job-1"}, replication.AbsentFiles(names[:1], map[string]bool{"settings.json": true, "durations.json": true, "hmac.key": true, "hmac.key.other": true, "sessions.json": true, "access.json": true, "features.json": true}))
 }
 

@@ -229,6 +229,7 @@ func (x *Console) routes() []route {
 		{"POST /ui/filters/save", x.change(x.saveFilter)},
 		{"POST /ui/filters/delete", x.change(x.deleteFilter)},
 		{"GET /ui/order", x.page(x.order)},
+		{"GET /ui/audit", x.page(x.auditLog)},
 		{"GET /ui/nodes", x.page(x.nodes)},
 		{"POST /ui/nodes/confirm", x.page(x.confirmPromotion)},
 		{"POST /ui/nodes/promote", x.change(x.promote)},

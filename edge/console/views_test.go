@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/answer"
+	coreaudit "lockstep/core/audit"
 	"lockstep/edge/rapi"
 )
 
@@ -66,6 +67,7 @@ func hostileQueue() fixedAnswers {
 		"LockstepWhy":      answer.Why{ID: 7, Reasons: []answer.Reason{filter, {Kind: answer.WhyHold, By: hostile}, {Kind: hostile}, {Kind: answer.WhyCannotWrite, Text: hostile, Since: &now}}},
 		"LockstepPending":  []answer.PendingReason{{ID: 8, Text: hostile}},
 		"LockstepNextJobs": answer.NextJobs{Jobs: []answer.NextJob{{ID: 8, Name: hostile, Summary: []string{hostile}, Order: answer.Reason{Kind: answer.WhyOrder}, Limits: []answer.Reason{filter}}}},
+		"LockstepAudit":    coreaudit.Page{Entries: []coreaudit.Entry{{Number: 1, Time: time.Now(), User: hostile, By: hostile, What: hostile, Refused: hostile}}},
 		"LockstepOrder":    answer.Order{Order: "expected"},
 		"LockstepLocks": answer.Locks{Locks: []answer.Lock{{Name: hostile, Mode: hostile, Owners: []string{hostile}, Pending: []answer.LockWaiter{{Mode: hostile, Owner: hostile}}}},
 			Waits: []answer.LockWait{{Owner: answer.LockOwner{Who: answer.Principal{Name: hostile, Named: true}}, Request: []answer.LockItem{{Lock: hostile, Mode: hostile}},
@@ -92,7 +94,7 @@ func hostileNodes() *answer.Nodes {
 func TestHostileTextsOnEveryPage(t *testing.T) {
 	a := newAudited(t)
 	seen := 0
-	for _, path := range []string{"/ui/", "/ui/jobs", "/ui/jobs/7", "/ui/jobs/7/graph", "/ui/timeline", "/ui/locks", "/ui/filters", "/ui/order", "/ui/nodes",
+	for _, path := range []string{"/ui/", "/ui/jobs", "/ui/jobs/7", "/ui/jobs/7/graph", "/ui/timeline", "/ui/locks", "/ui/filters", "/ui/order", "/ui/audit", "/ui/nodes",
 		"/ui/settings", "/ui/opcodes", "/ui/opcodes/OP_TEST_DELAY", "/ui/help"} {
 		page := a.view(hostileQueue(), path)
 		seen += strings.Count(page, "mark")

@@ -81,11 +81,12 @@ func moveQueueAside(dataDir string, now time.Time) error {
 	return persistence.SyncDirectory(dataDir)
 }
 
-// moveOutputAside keeps the output of the former queue's jobs (--keep-output) as output.before-join-<time>: jobs of the cluster have the
-// same ids. It comes before moveQueueAside. If the node dies in between, its queue is as it was, and only the output must be moved back.
-func moveOutputAside(dataDir string, now time.Time) error {
-	output := filepath.Join(dataDir, paths.KeptDir)
-	err := os.Rename(output, output+".before-join-"+now.UTC().Format(formerQueueTime))
+// moveAside keeps what belongs to the node's own queue as <dir>.before-join-<time>: the output of its jobs (--keep-output), because jobs of
+// the cluster have the same ids, and the audit log, in whose place the node gets the cluster's. It comes before moveQueueAside. If the node
+// dies in between, its queue is as it was, and only these directories must be moved back.
+func moveAside(dataDir, dir string, now time.Time) error {
+	former := filepath.Join(dataDir, dir)
+	err := os.Rename(former, former+".before-join-"+now.UTC().Format(formerQueueTime))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

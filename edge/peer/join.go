@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"lockstep/core/paths"
 	"lockstep/edge/tlsserver"
 )
 
@@ -108,8 +109,10 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	}
 	// After the answer is verified, so that a node that cannot join keeps its queue. Before replaceFiles, whose last file makes the node a
 	// member: a member has no jobs of its own.
-	if err := moveOutputAside(dataDir, o.Now); err != nil {
-		return err
+	for _, dir := range []string{paths.KeptDir, paths.AuditDir} {
+		if err := moveAside(dataDir, dir, o.Now); err != nil {
+			return err
+		}
 	}
 	if old != nil {
 		if err := moveQueueAside(dataDir, o.Now); err != nil {

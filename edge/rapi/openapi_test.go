@@ -70,7 +70,7 @@ func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
 		{"PUT", "/3/jobs/{id}/hold", "/3/jobs/7/hold", ""}, {"DELETE", "/3/jobs/{id}/hold", "/3/jobs/7/hold", ""}, {"GET", "/3/locks", "/3/locks", ""}, {"GET", "/3/status", "/3/status", ""},
 		{"GET", "/3/jobs", "/3/jobs?limit=1", ""}, {"GET", "/3/jobs", "/3/jobs?order=sideways", ""},
 		{"DELETE", "/3/jobs/{id}", "/3/jobs/7", ""}, {"PUT", "/3/jobs/{id}/archive", "/3/jobs/8/archive", ""},
-		{"GET", "/3/filters", "/3/filters", ""}, {"POST", "/3/filters/test", "/3/filters/test", `{"action":"PAUSE","for":60}`}, {"GET", "/3/order", "/3/order", ""}, {"GET", "/3/order", "/3/order?high=7&limit=1", ""}, {"GET", "/3/nodes", "/3/nodes", ""},
+		{"GET", "/3/filters", "/3/filters", ""}, {"POST", "/3/filters/test", "/3/filters/test", `{"action":"PAUSE","for":60}`}, {"GET", "/3/audit", "/3/audit?user=alice&before=9", ""}, {"GET", "/3/order", "/3/order", ""}, {"GET", "/3/order", "/3/order?high=7&limit=1", ""}, {"GET", "/3/nodes", "/3/nodes", ""},
 		{"PUT", "/3/nodes/{node}/master", "/3/nodes/n2/master", ""}, {"GET", "/3/opcodes", "/3/opcodes", ""}, {"PUT", "/3/drain", "/3/drain", `{"drained":true}`},
 		{"PUT", "/3/settings", "/3/settings", `{"max_running_jobs":3}`},
 		{"GET", "/3/settings", "/3/settings", ""}, {"GET", "/3/openapi.json", "/3/openapi.json", ""}, {"GET", "/healthz", "/healthz", ""}, {"GET", "/readyz", "/readyz", ""},

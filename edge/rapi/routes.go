@@ -91,6 +91,7 @@ var queueResources = []resource{
 	{"/3/filters/test", map[string]operation{
 		http.MethodPost: {name: "test-filter", serve: (*Server).testFilter}}},
 	{"/3/order", getOnly("order", (*Server).order)},
+	{"/3/audit", getOnly("audit", (*Server).audit)},
 	{"/3/nodes", getOnly("queue-nodes", (*Server).nodes)},
 	{"/3/nodes/{node}/master", map[string]operation{
 		http.MethodPut: {name: "promote", serve: (*Server).promote}}},

@@ -150,6 +150,10 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 		"LockstepWhy": func(args []any) (string, error) {
 			return fmt.Sprintf(`{"id":%v,"status":"queued","summary":[],"archived":false,"reasons":[{"kind":"slots"}]}`, args[0]), nil
 		},
+		"LockstepAudit": func([]any) (string, error) {
+			return `{"entries":[{"number":8,"time":"2026-01-01T00:00:01.5Z","user":"alice","key":"uid=1000","by":"uid=1000(alice), pid=7",` +
+				`"method":"CancelJob","what":"kill job 12","refused":"no","left_out":2}],"last":9,"older":8,"damaged":0}`, nil
+		},
 		"LockstepLocks": func([]any) (string, error) {
 			return `{"locks":[{"name":"node/a","mode":"shared","owners":["12"],"pending":[]}],"waits":[],"jobs":[]}`, nil
 		},

@@ -53,6 +53,7 @@ type Call struct {
 	Method  string
 	By      string          // the user and process that sent the request, "" if unknown
 	From    access.Identity // whom the permissions of the request are those of
+	Changes string          // in words, for the audit log; "": nothing that it has
 
 	// OnTimeout is called instead of a failure when the time of the open question is up; nil: the call fails.
 	OnTimeout func(actor.Context)
@@ -202,8 +203,16 @@ func (c *Call) Succeed(ctx actor.Context, result any) {
 }
 
 // Fail ends the call and answers with a Ganeti error. Only lockstep's own calls have the details: an error of Ganeti's calls has Ganeti's
-// arguments.
+// arguments. One that says that the user may not do this is in the audit log first.
 func (c *Call) Fail(ctx actor.Context, f *messages.Failure) {
+	if f.Code == messages.NotPermitted && c.Config.Audit != nil {
+		c.deny(ctx, f)
+		return
+	}
+	c.fail(ctx, f)
+}
+
+func (c *Call) fail(ctx actor.Context, f *messages.Failure) {
 	c.end()
 	if f.Details != nil && !strings.HasPrefix(c.Method, "Lockstep") {
 		f = &messages.Failure{Class: f.Class, Text: f.Text, Code: f.Code}

@@ -43,6 +43,8 @@ type Config struct {
 	SliceWork int
 	// ConfdKeys is the actor of package confdkey; nil in a Ganeti cluster.
 	ConfdKey *actor.PID
+	// Audit writes the audit log; nil: there is none.
+	Audit *actor.PID
 	// Sessions is the actor of package sessions; nil: there is no console.
 	Sessions *actor.PID
 	// Grants is the actor of package grants; nil in a Ganeti cluster.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/audit"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/locks"
@@ -56,6 +57,22 @@ func (c *request) askHindrances(ctx actor.Context, then func(actor.Context, []an
 			}
 			then(ctx, failing, ofJobs.Readers)
 		})
+	})
+}
+
+// askAuditFailure adds the audit log to the files that cannot be written now, if it is one of them.
+func (c *request) askAuditFailure(ctx actor.Context, failing []answer.CannotWrite, then func(actor.Context, []answer.CannotWrite)) {
+	if c.Config.Audit == nil {
+		then(ctx, failing)
+		return
+	}
+	q := conn.Question{To: c.Config.Audit, LostBy: conn.AuditRestart, Message: func(number uint64) any { return &audit.Look{Request: number} }}
+	call.Ask(c.Call, ctx, q, func(ctx actor.Context, a *audit.LookResult) {
+		known := a.Failure == nil || slices.ContainsFunc(failing, func(f answer.CannotWrite) bool { return f.Text == a.Failure.Text })
+		if !known { // in a cluster, or since then another file could be written
+			failing = append(failing, answer.CannotWrite{By: answer.ByDaemon, Text: a.Failure.Text, Since: answer.TimeOf(a.Since.UnixMicro())})
+		}
+		then(ctx, failing)
 	})
 }
 

@@ -42,8 +42,10 @@ func (c *request) addToStatus(ctx actor.Context, status answer.QueueStatus) {
 	c.askRunSlots(ctx, func(ctx actor.Context, taken int) {
 		status.SlotsTaken = taken
 		c.askHindrances(ctx, func(ctx actor.Context, failing []answer.CannotWrite, _ []*messages.ReaderWait) {
-			status.CannotWrite = failing
-			c.Succeed(ctx, status)
+			c.askAuditFailure(ctx, failing, func(ctx actor.Context, failing []answer.CannotWrite) {
+				status.CannotWrite = failing
+				c.Succeed(ctx, status)
+			})
 		})
 	})
 }

@@ -44,6 +44,7 @@ var methods = map[string]call.Method{
 	"LockstepOpenSession":    lockstepOpenSession,
 	"LockstepCheckSession":   lockstepCheckSession,
 	"LockstepEndSession":     lockstepEndSession,
+	"LockstepAudit":          lockstepAudit,
 	"LockstepLocks":          lockstepLocks,
 	call.NodesMethod:         lockstepNodes,
 	"LockstepDistribution":   lockstepDistribution,

@@ -276,7 +276,7 @@
     current = row.id; mark();
     row.querySelector("a").focus(); row.scrollIntoView({ block: "nearest" });
   }
-  const places = { o: "/ui/", j: "/ui/jobs", t: "/ui/timeline", l: "/ui/locks", f: "/ui/filters", n: "/ui/nodes", s: "/ui/opcodes", r: "/ui/order", e: "/ui/settings" };
+  const places = { o: "/ui/", j: "/ui/jobs", t: "/ui/timeline", l: "/ui/locks", f: "/ui/filters", n: "/ui/nodes", s: "/ui/opcodes", r: "/ui/order", a: "/ui/audit", e: "/ui/settings" };
   let chord = 0;
   document.addEventListener("keydown", (e) => {
     if (!signedIn || e.ctrlKey || e.altKey || e.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) && e.target.type !== "checkbox") return;

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/cmd/lockstep/internal/access"
+	"lockstep/cmd/lockstep/internal/audit"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
@@ -138,6 +139,7 @@ status of its command.`,
 		config.NewCommand(globals),
 		jobs.NewListCommand(globals),
 		jobs.NewEventsCommand(globals),
+		audit.NewCommand(globals),
 		locks.NewCommand(globals),
 		order.NewCommand(globals),
 		monitor.NewCommand(globals),
