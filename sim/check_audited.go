@@ -62,7 +62,7 @@ func (c *checkAudited) change(w *World, e auditedAnswered) error {
 	at := slices.IndexFunc(entries, func(a coreaudit.Entry) bool {
 		return a.Method == e.method && a.What == e.what && !a.Time.Before(e.sent.Truncate(time.Microsecond))
 	})
-	mayLack := coreaudit.GoesOn(e.method) && (c.failed || w.clock.Now().Sub(e.sent) > cancelPatience)
+	mayLack := coreaudit.GoesOn(e.method, nil) && (c.failed || w.clock.Now().Sub(e.sent) > cancelPatience)
 	switch {
 	case at >= 0:
 		c.answered = append(c.answered, entries[at])

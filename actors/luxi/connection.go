@@ -114,6 +114,7 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	}
 	c.current = &call.Call{Config: &c.config, Session: c.session, Store: c.store, Method: request.Method, By: by, From: from}
 	c.current.Changes, _ = coreaudit.Change(request.Method, request.Args)
+	c.current.GoesOn = coreaudit.GoesOn(request.Method, request.Args)
 	if refusal := c.config.Policy.Method(from, request.Method, request.Args); refusal != nil {
 		c.refused(ctx, m, refusal)
 		return

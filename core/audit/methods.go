@@ -31,8 +31,11 @@ var changes = map[string]func(args arguments) string{
 		}
 		return "release job " + args.text(0)
 	},
-	"ArchiveJob":      func(args arguments) string { return "archive job " + args.text(0) },
-	"AutoArchiveJobs": autoArchive,
+	"LockstepOrderJobs": orderJobs,
+	"LockstepGrant":     func(args arguments) string { return "grant the role " + args.text(0) + " to " + args.text(1) },
+	"LockstepRevoke":    func(args arguments) string { return "revoke the role " + args.text(0) + " of " + args.text(1) },
+	"ArchiveJob":        func(args arguments) string { return "archive job " + args.text(0) },
+	"AutoArchiveJobs":   autoArchive,
 	"SetDrainFlag": func(args arguments) string {
 		if args.text(0) == "false" {
 			return "undrain the queue"
@@ -72,7 +75,10 @@ func Methods() []string { return slices.Sorted(maps.Keys(changes)) }
 
 // GoesOn reports whether a call is carried out also if its entry cannot be written. Someone must be able to end a job that has filled the
 // disk.
-func GoesOn(method string) bool { return method == "CancelJob" }
+func GoesOn(method string, args []json.RawMessage) bool {
+	order := arguments(args).text(0)
+	return method == "CancelJob" || method == "LockstepOrderJobs" && (order == "cancel" || order == "kill")
+}
 
 // argumentMax bounds the text of one argument, in bytes.
 const argumentMax = 200
@@ -102,6 +108,26 @@ func autoArchive(args arguments) string {
 		return fmt.Sprintf("archive jobs that ended more than %d s ago", age)
 	}
 }
+
+// orderJobs says the number of jobs of an order for several, and names the first of them.
+func orderJobs(args arguments) string {
+	var ids []json.RawMessage
+	if len(args) < 2 || json.Unmarshal(args[1], &ids) != nil || len(ids) == 0 {
+		return "give an order for no jobs"
+	}
+	jobs := make([]string, min(len(ids), orderedNamed))
+	for i := range jobs {
+		jobs[i] = arguments(ids).text(i)
+	}
+	what := args.text(0)
+	if what == "priority" {
+		what = "set the priority " + args.text(2) + " of"
+	}
+	return fmt.Sprintf("%s %d jobs: %s", what, len(ids), strings.Join(jobs, ", "))
+}
+
+// orderedNamed is how many jobs of one order an entry names.
+const orderedNamed = 100
 
 func watcherPause(args arguments) string {
 	seconds, err := strconv.ParseFloat(args.text(0), 64)

@@ -18,13 +18,13 @@ import (
 const auditPatience = 5 * time.Second
 
 // Record has the audit log record what the call changes, and then calls serve. A call that changes nothing is served at once. Without its
-// entry a call fails, but for those that coreaudit.GoesOn names.
+// entry a call fails, but for one that goes on without.
 func (c *Call) Record(ctx actor.Context, serve func(actor.Context)) {
 	if c.Changes == "" || c.Config.Audit == nil {
 		serve(ctx)
 		return
 	}
-	goesOn := coreaudit.GoesOn(c.Method)
+	goesOn := c.GoesOn
 	c.askAudit(ctx, &audit.Record{Entry: c.entry(c.Changes), Required: !goesOn}, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil && !goesOn {
 			c.Fail(ctx, messages.GenericFailure(fmt.Sprintf("Nothing was changed, because the audit log cannot be written: %s", f.Text)))

@@ -54,6 +54,7 @@ type Call struct {
 	By      string          // the user and process that sent the request, "" if unknown
 	From    access.Identity // whom the permissions of the request are those of
 	Changes string          // in words, for the audit log; "": nothing that it has
+	GoesOn  bool            // the call is carried out also if the audit log cannot have it
 
 	// OnTimeout is called instead of a failure when the time of the open question is up; nil: the call fails.
 	OnTimeout func(actor.Context)
