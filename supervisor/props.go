@@ -114,8 +114,8 @@ func grantsProps(p Ports, _ Settings) *actor.Props {
 	return grants.Props(grants.Config{Env: p.Env, Store: storeOf(p), Subscribers: []*actor.PID{p.Env.PID(luxiName)}})
 }
 
-// notesFeatures reports whether the features of the members of a cluster are noted.
-func notesFeatures(p Ports) bool { return !isStandalone(p) && hasQueue(p) }
+// notesFeatures reports whether the features of the members of a cluster are noted. Where members cannot be asked, all are of one version.
+func notesFeatures(p Ports) bool { return !isStandalone(p) && p.Cluster.Peers != nil && hasQueue(p) }
 
 // featuresOf returns the actor that knows the features of the members; nil: there is none.
 func featuresOf(p Ports) *actor.PID {
@@ -130,7 +130,7 @@ func featuresProps(p Ports, _ Settings) *actor.Props {
 }
 
 func auditProps(p Ports, _ Settings) *actor.Props {
-	return audit.Props(audit.Config{Env: p.Env, Store: storeOf(p), Clients: []*actor.PID{p.Env.PID(luxiName)}})
+	return audit.Props(audit.Config{Env: p.Env, Store: storeOf(p), Clients: []*actor.PID{p.Env.PID(luxiName)}, Features: featuresOf(p)})
 }
 
 func confdProps(p Ports, s Settings) *actor.Props {

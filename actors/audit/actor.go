@@ -2,7 +2,8 @@
 //
 // It owns the files in the directory audit, and is their only writer. In a cluster all nodes share the files, like the sessions. It takes
 // Record from connections, and answers when the entry is durable. Entries that come during a write are written together. It takes Look from
-// connections that read the log, and tells its clients of each start (Started).
+// connections that read the log, and tells its clients of each start (Started). It asks features whether all members of a cluster know the
+// log; until they do, it has no entries.
 //
 // A crash loses the entries that are not answered. The next incarnation reads the newest file, and connections send their entries again, so
 // that an entry may be there twice. A newest file that is damaged goes to the quarantine; the next file begins with an entry about that.
@@ -14,6 +15,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/features"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	coreaudit "lockstep/core/audit"
@@ -25,12 +27,14 @@ type Config struct {
 	Env     *kit.Env
 	Store   *actor.PID
 	Clients []*actor.PID // get Started
+	// Features knows what the versions of the members of a cluster know; nil: there are no members.
+	Features *actor.PID
 }
 
 // Props describes the actor that writes the audit log and is the only writer of its files.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "audit", func(incarnation uint32) actor.Actor {
-		return &audit{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
+		return &audit{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation), known: c.Features == nil}
 	})
 }
 
@@ -38,6 +42,11 @@ type audit struct {
 	config      Config
 	incarnation uint32
 	store       *store.Client
+
+	known    bool   // all members know the log
+	question uint64 // number of the last question about that
+	asking   bool   // it has no answer
+	warned   bool   // the log of the daemon says that a member does not know it
 
 	loaded   bool
 	deferred kit.Deferred[any] // until the log is read
@@ -83,6 +92,13 @@ func (a *audit) Receive(ctx actor.Context) {
 			return
 		}
 		a.take(ctx, m, ctx.Sender())
+	case *features.AskResult:
+		a.answered(ctx, m)
+	case *askAgain:
+		if m.incarnation == a.incarnation && m.question == a.question && a.asking {
+			a.asking = false
+			a.write(ctx)
+		}
 	case *readAgain:
 		if m.incarnation == a.incarnation {
 			a.load(ctx)

@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/audit"
+	"lockstep/actors/features"
 	"lockstep/actors/kittest"
 	"lockstep/actors/store"
 	coreaudit "lockstep/core/audit"
 	"lockstep/core/paths"
+	"lockstep/core/replication"
 )
 
 type bench struct {
@@ -244,5 +246,35 @@ func TestALookWaitsForAnEntry(t *testing.T) {
 		require.Nil(b, b.record(cancel(2), true).Failure)
 		require.Equal(b, b.last-1, kittest.Expect[*audit.LookResult](b.client).Request)
 		b.client.Quiet()
+	})
+}
+
+// While a member of the cluster has a version without the log, changes are answered without an entry. From its upgrade on they have one.
+func TestAnOlderMemberHasNoLog(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := &bench{T: t, Env: e, disk: kittest.NewDisk(nil), client: e.Probe("client")}
+		members := e.Probe("features")
+		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4, Clients: []*actor.PID{e.PID("above-audit/audit")}}))
+		b.pid = e.Start("audit", audit.Props(audit.Config{Env: e.Env, Store: pid, Features: members.PID}))
+		lacking := func(node string) {
+			b.Settle()
+			ask, from := kittest.ExpectFrom[*features.Ask](members)
+			require.Equal(t, replication.AuditLog, ask.Feature)
+			b.client.Quiet()
+			b.Send(from, &features.AskResult{Request: ask.Request, Lacking: node})
+			b.Settle()
+		}
+		b.send(cancel(1), true)
+		lacking("old")
+		require.Nil(t, kittest.Expect[*audit.Recorded](b.client).Failure)
+		require.Empty(t, b.entries())
+		b.send(cancel(2), true)
+		b.Settle()
+		kittest.Expect[*features.Ask](members) // is lost
+		b.Advance(2 * time.Second)
+		lacking("")
+		require.Nil(t, kittest.Expect[*audit.Recorded](b.client).Failure)
+		require.Nil(t, b.record(cancel(3), true).Failure)
+		require.Equal(t, []string{"cancel job 2", "cancel job 3"}, b.whats())
 	})
 }

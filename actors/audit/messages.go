@@ -53,6 +53,11 @@ func (r *LookResult) GetRequest() uint64 { return r.Request }
 type (
 	// readAgain: the log could not be read.
 	readAgain struct{ incarnation uint32 }
+	// askAgain: the question whether all members know the log has had no answer for some time.
+	askAgain struct {
+		incarnation uint32
+		question    uint64
+	}
 	// writeAgain: entries that are kept could not be written.
 	writeAgain struct{ incarnation uint32 }
 	// pauseOver: the pause after refusals of some user is over.

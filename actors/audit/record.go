@@ -26,7 +26,8 @@ func (a *audit) record(ctx actor.Context, m *Record, sender *actor.PID) {
 	}
 	a.startPause(ctx)
 	if len(a.waiting) >= waitingMax {
-		ctx.Send(sender, &Recorded{Request: m.Request, Failure: messages.GenericFailure("too many entries of the audit log are not written")})
+		full := messages.GenericFailure("too many entries of the audit log are not written")
+		ctx.Send(sender, &Recorded{Request: m.Request, Failure: full})
 		return
 	}
 	a.add(entry{Entry: m.Entry, required: m.Required, request: m.Request, sender: sender})
@@ -62,7 +63,7 @@ func (a *audit) pauseOver(ctx actor.Context) {
 // write replaces the newest file by one that also has the entries that wait, as many as it has room for. If it has none, they begin the next
 // file. One write is on its way at a time.
 func (a *audit) write(ctx actor.Context) {
-	if len(a.writing) > 0 || len(a.waiting) == 0 {
+	if len(a.writing) > 0 || len(a.waiting) == 0 || !a.ask(ctx) {
 		return
 	}
 	file, fits := a.newest.Add(a.waiting[0].Entry)

@@ -41,6 +41,8 @@ func TestWhatACallChanges(t *testing.T) {
 		`ReplaceFilter [null, 0, [["jobid", [">", "id", 7]]], "REJECT", []]`: `add a filter rule: priority 0, ` +
 			`predicates [["jobid", [">", "id", 7]]], action REJECT`,
 		`LockstepReplaceFilter ["u-1", 2, [], "ACCEPT", [], 60]`: "replace filter rule u-1: priority 2, predicates [], action ACCEPT",
+		`LockstepGrant ["operate", "group:ops"]`:                 "grant the role operate to group:ops",
+		`LockstepRevoke ["operate", "bob"]`:                      "revoke the role operate of bob",
 		`LockstepNodeRemove ["b"]`:                               "remove node b from the cluster",
 		`LockstepNodePromote ["b"]`:                              "make node b the master",
 		`LockstepNodeCheck [true]`:                               "repair the files of the nodes",

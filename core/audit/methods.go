@@ -32,8 +32,6 @@ var changes = map[string]func(args arguments) string{
 		return "release job " + args.text(0)
 	},
 	"LockstepOrderJobs": orderJobs,
-	"LockstepGrant":     func(args arguments) string { return "grant the role " + args.text(0) + " to " + args.text(1) },
-	"LockstepRevoke":    func(args arguments) string { return "revoke the role " + args.text(0) + " of " + args.text(1) },
 	"ArchiveJob":        func(args arguments) string { return "archive job " + args.text(0) },
 	"AutoArchiveJobs":   autoArchive,
 	"SetDrainFlag": func(args arguments) string {
@@ -52,6 +50,8 @@ var changes = map[string]func(args arguments) string{
 	"LockstepConfigDiscard":  always("discard the content of config.data by another program"),
 	"LockstepRotateConfdKey": always("replace the key of queries about the configuration"),
 	"LockstepLoginLink":      always("make a login link for the console"),
+	"LockstepGrant":          func(args arguments) string { return "grant the role " + args.text(0) + " to " + args.text(1) },
+	"LockstepRevoke":         func(args arguments) string { return "revoke the role " + args.text(0) + " of " + args.text(1) },
 	"LockstepNodeRemove":     func(args arguments) string { return "remove node " + args.text(0) + " from the cluster" },
 	"LockstepNodePromote":    func(args arguments) string { return "make node " + args.text(0) + " the master" },
 	"LockstepNodeCheck": func(args arguments) string {

@@ -13,12 +13,14 @@ import (
 const (
 	// Grants: roles that were granted to users and groups (access.json).
 	Grants = "grants"
+	// AuditLog: the files of the audit log, for which an older version has no directory.
+	AuditLog = "audit"
 	// Submitters: jobs that belong to another user than the daemon's.
 	Submitters = "submitters"
 )
 
 // Features is the list of what this version knows, sorted. Each node states it to the master.
-func Features() []string { return []string{Grants, Submitters} }
+func Features() []string { return []string{AuditLog, Grants, Submitters} }
 
 // FeaturesKnown has, by the name of each member, the features that its version has stated last. A member that has never answered has no
 // entry. It is a file that all nodes share, so that a new master also knows what members have stated that are down.

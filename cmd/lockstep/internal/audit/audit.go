@@ -135,7 +135,9 @@ func run(ctx context.Context, globals *cli.Globals, opts options) error {
 }
 
 // past asks for the newest entries, a page at a time. 0: all of them. last is the number after which new ones follow.
-func past(ctx context.Context, globals *cli.Globals, daemon *client.Session, q audit.Query, limit int) (all []audit.Entry, last uint64, err error) {
+func past(
+	ctx context.Context, globals *cli.Globals, daemon *client.Session, q audit.Query, limit int,
+) (all []audit.Entry, last uint64, err error) {
 	damaged := 0
 	for first := true; first || q.Before > 0; first = false {
 		if q.Limit = audit.LimitMax; limit > 0 {
