@@ -20,7 +20,6 @@ type checkAudited struct {
 	answered []coreaudit.Entry // of changes with an answer
 	failed   bool              // a write of the log has failed
 	log      []coreaudit.Entry
-	files    map[string]*simdisk.File // that log was read from
 }
 
 // auditedAnswered: a client has the answer to a call that changes something.

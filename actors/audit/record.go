@@ -60,8 +60,8 @@ func (a *audit) pauseOver(ctx actor.Context) {
 	a.write(ctx)
 }
 
-// write replaces the newest file by one that also has the entries that wait, as many as it has room for. If it has none, they begin the next
-// file. One write is on its way at a time.
+// write replaces the newest file by one that also has the entries that wait, as many as it has room for. If it has none, they begin the
+// next file. One write is on its way at a time.
 func (a *audit) write(ctx actor.Context) {
 	if len(a.writing) > 0 || len(a.waiting) == 0 || !a.ask(ctx) {
 		return

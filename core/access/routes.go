@@ -166,7 +166,7 @@ var rapiRoutes = map[string]Route{
 	"GET /version":                              needsUser,
 }
 
-// ConsoleForms are the forms of the console, and the pages that need more than the role read, by method and path as in "POST /ui/settings".
+// ConsoleForms are the forms of the console, by method and path as in "POST /ui/settings".
 func ConsoleForms() map[string]Route { return consoleForms }
 
 // ConsoleRoute is the form or the page of the console with this method and path. An unknown form needs the role admin.
@@ -175,6 +175,8 @@ func ConsoleRoute(route string) Route {
 	switch {
 	case known:
 		return form
+	case route == "GET /ui/audit":
+		return Route{Need: needsAudit}
 	case strings.HasPrefix(route, "GET "):
 		return Route{Need: Need{Role: Read, To: "see the jobs"}}
 	}
@@ -184,7 +186,6 @@ func ConsoleRoute(route string) Route {
 var needsAudit = Need{Role: Operate, To: "read the audit log"}
 
 var consoleForms = map[string]Route{
-	"GET /ui/audit":               {Need: needsAudit},
 	"POST /ui/login":              needsNothing,
 	"POST /ui/open":               needsNothing,
 	"POST /ui/logout":             needsUser,

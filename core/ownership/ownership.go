@@ -81,7 +81,8 @@ func Ganeti(a Accounts) Table {
 		Queue: daemons(0o640), Ssconf: {Mode: 0o444}, Key: daemons(0o440),
 		RunFile: daemons(0o640), PIDFile: {0o600, a.Daemon, ""}, Log: {0o600, a.Daemon, ""},
 		LuxiSocket: daemons(0o660), OutputSocket: daemons(0o660), WconfSocket: daemons(0o600), AdminSocket: {0o600, a.Daemon, ""},
-		DataDir: {0o755, a.Daemon, ""}, QueueDir: daemons(0o750), AuditDir: {0o700, a.Daemon, ""}, RunDir: daemons(0o775), SocketDir: daemons(0o770),
+		DataDir: {0o755, a.Daemon, ""}, QueueDir: daemons(0o750), AuditDir: {0o700, a.Daemon, ""},
+		RunDir: daemons(0o775), SocketDir: daemons(0o770),
 		LivelockDir: daemons(0o750), LogDir: daemons(0o770),
 	}
 }

@@ -41,8 +41,8 @@ func EncodeRequest(method string, args []any) ([]byte, error) {
 	return payload, nil
 }
 
-// DecodeRequest reads a request frame (queue.md 1.2): method and args, and our keys version, by and from, of which a wrong value counts as a
-// missing one. Other keys do not matter; of a key given twice the first counts. The errors carry the real server's texts, without the
+// DecodeRequest reads a request frame (queue.md 1.2): method and args, and our keys version, by and from, of which a wrong value counts as
+// a missing one. Other keys do not matter; of a key given twice the first counts. The errors carry the real server's texts, without the
 // leading "Failed to parse request: " that EncodeParseError's caller adds. The result shares no memory with frame.
 func DecodeRequest(frame []byte) (Request, error) {
 	object, err := decodeObject(frame)

@@ -83,7 +83,6 @@ type audited struct {
 	*testing.T
 	queue *queueOf
 	log   *logrustest.Hook
-	users string // path of the users file
 }
 
 func newAudited(t *testing.T) *audited {
@@ -96,7 +95,7 @@ func newAudited(t *testing.T) *audited {
 	require.NoError(t, err)
 	queue := &queueOf{instead: map[string]string{}}
 	x.setQueue(queue)
-	return &audited{x, t, queue, hook, users}
+	return &audited{x, t, queue, hook}
 }
 
 // session opens a session of the operator.

@@ -3,12 +3,13 @@ package console
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/access"
 	coreaudit "lockstep/core/audit"
 )
 
@@ -32,16 +33,25 @@ func TestTheAuditLogHasPages(t *testing.T) {
 	require.Contains(t, page, `<a href="/ui/audit?before=7&amp;user=bob" rel="next">Older</a>`)
 }
 
-// Only a user who may read the log has a link to it.
-func TestReadersSeeNoAuditLog(t *testing.T) {
+// A user with the role operate has a link to the log, and sees it. Others have none, and see the reason.
+func TestWhoSeesTheAuditLog(t *testing.T) {
 	a := newAudited(t)
-	require.Contains(t, a.view(hostileQueue(), "/ui/help"), "/ui/audit")
-	require.NoError(t, os.WriteFile(a.users, []byte("operator secret submit\n"), 0o600))
-	require.NotContains(t, a.view(hostileQueue(), "/ui/help"), "/ui/audit")
-	request := httptest.NewRequest(http.MethodGet, "/ui/audit", nil)
-	request.AddCookie(a.session())
-	w := httptest.NewRecorder()
-	a.ServeHTTP(w, request)
-	require.Equal(t, http.StatusForbidden, w.Code)
-	require.Contains(t, w.Body.String(), "o read the audit log needs the role operate, operator (remote API) has submit")
+	a.setQueue(hostileQueue())
+	get := func(name, path string) *httptest.ResponseRecorder {
+		request := httptest.NewRequest(http.MethodGet, path, nil)
+		request.AddCookie(a.sessionOf(name))
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, request)
+		return w
+	}
+	for role, name := range roleUsers {
+		sees := role >= access.Operate
+		require.Equal(t, sees, strings.Contains(get(name, "/ui/help").Body.String(), `href="/ui/audit"`), name)
+		page := get(name, "/ui/audit")
+		require.Equal(t, sees, page.Code == http.StatusOK, name)
+		if !sees {
+			require.Equal(t, http.StatusForbidden, page.Code, name)
+			require.Contains(t, page.Body.String(), "o read the audit log needs the role operate, "+name+" (remote API) has "+role.String())
+		}
+	}
 }

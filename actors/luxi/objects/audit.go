@@ -22,8 +22,8 @@ const auditWaitMax = 50 * time.Second
 // entrySize is about the size of a long entry in an answer, in bytes.
 const entrySize = 1 << 10
 
-// lockstepAudit takes [query] or [query, seconds], of which the query is a coreaudit.Query. The answer is a coreaudit.Page. With seconds and
-// a query about newer entries it comes when there is a newer entry, after the time at the latest.
+// lockstepAudit takes [query] or [query, seconds], of which the query is a coreaudit.Query. The answer is a coreaudit.Page. With seconds
+// and a query about newer entries it comes when there is a newer entry, after the time at the latest.
 func lockstepAudit(c *call.Call, ctx actor.Context, args []json.RawMessage) error {
 	var q coreaudit.Query
 	var seconds int64
