@@ -10,7 +10,6 @@ import (
 	coreaudit "lockstep/core/audit"
 	"lockstep/core/paths"
 	"lockstep/core/wire"
-	"lockstep/sim/simdisk"
 )
 
 // checkAudited: a change that a client has an answer to has an entry in the audit log, which would survive a power loss at the moment of the

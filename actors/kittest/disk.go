@@ -58,6 +58,12 @@ func NewDisk(files map[string]string) *Disk {
 	return d
 }
 
+// WithoutDir is the disk without a directory, which has no files.
+func (d *Disk) WithoutDir(name string) *Disk {
+	delete(d.dirs, name)
+	return d
+}
+
 // Fail makes the next n calls fail that begin with prefix ("ACTION OP NAME").
 func (d *Disk) Fail(prefix string, n int) {
 	d.mu.Lock()

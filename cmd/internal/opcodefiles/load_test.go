@@ -134,7 +134,7 @@ func TestMistakesInOpcodesSayWhere(t *testing.T) {
 		"default":         {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n  type: Integer\n  default: x\n", `:6: params[0].default: want an integer`},
 		"template":        {"name: OP_A\ncommand:\n- a\n- ${x}\n", `:4: command[1]: ${x} stands for no parameter of this opcode`},
 		"variable":        {"name: OP_A\ncommand: [a]\nenv:\n  A: b\n  C.D: ${x}\n", `:5: env.C.D: ${x} stands for no parameter`},
-		"lock":            {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: shared\n  nodes/b: shared\n", `:5: locks[1].lock: want the name of a lock`},
+		"lock":            {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: shared\n  nodes/b: shared\n", `:5: locks[1].lock: did you mean node/b? A lock of your own with this name is lock/nodes/b`},
 		"mode":            {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: share\n", `:4: locks[0].mode: want shared or exclusive, found "share"`},
 		"lock twice":      {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: shared\n  node/a: exclusive\n", `:5: the key "node/a" is given twice`},
 		"second document": {"name: OP_A\ncommand: [a]\n---\nname: OP_A\ncommand: [a]\n", `:4: name: there is an opcode OP_A already`},
