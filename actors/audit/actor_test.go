@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -27,10 +28,17 @@ type bench struct {
 	last   uint64
 }
 
+// newDisk makes a disk with these files, and the directory of the log.
+func newDisk(files map[string]string) *kittest.Disk {
+	all := map[string]string{"audit/other": "of another program"}
+	maps.Copy(all, files)
+	return kittest.NewDisk(all)
+}
+
 func onBench(t *testing.T, files map[string]string, f func(*bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{T: t, Env: e, disk: kittest.NewDisk(files), client: e.Probe("client")}
+		b := &bench{T: t, Env: e, disk: newDisk(files), client: e.Probe("client")}
 		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4, Clients: []*actor.PID{e.PID("above-audit/audit")}}))
 		b.pid = e.Start("audit", audit.Props(audit.Config{Env: e.Env, Store: pid, Clients: []*actor.PID{b.client.PID}}))
 		kittest.Expect[*audit.Started](b.client)
@@ -192,7 +200,7 @@ func TestADamagedFileIsSetAside(t *testing.T) {
 func TestALogThatCannotBeRead(t *testing.T) {
 	f, _ := coreaudit.NewFile(1).Add(cancel(1))
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{T: t, Env: e, disk: kittest.NewDisk(map[string]string{paths.AuditPath(1): string(f.Content)}), client: e.Probe("client")}
+		b := &bench{T: t, Env: e, disk: newDisk(map[string]string{paths.AuditPath(1): string(f.Content)}), client: e.Probe("client")}
 		b.disk.Fail("list audit", 1)
 		b.disk.Fail("read audit", 1)
 		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4, Clients: []*actor.PID{e.PID("above-audit/audit")}}))
@@ -252,7 +260,7 @@ func TestALookWaitsForAnEntry(t *testing.T) {
 // While a member of the cluster has a version without the log, changes are answered without an entry. From its upgrade on they have one.
 func TestAnOlderMemberHasNoLog(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{T: t, Env: e, disk: kittest.NewDisk(nil), client: e.Probe("client")}
+		b := &bench{T: t, Env: e, disk: newDisk(nil), client: e.Probe("client")}
 		members := e.Probe("features")
 		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4, Clients: []*actor.PID{e.PID("above-audit/audit")}}))
 		b.pid = e.Start("audit", audit.Props(audit.Config{Env: e.Env, Store: pid, Features: members.PID}))

@@ -48,19 +48,13 @@ func (b *Block) Entered() { <-b.entered }
 // Release lets the blocked call return. A second Release does nothing.
 func (b *Block) Release() { b.once.Do(func() { close(b.release) }) }
 
-// NewDisk makes a disk with these files, and the directories of the queue and of the audit log.
+// NewDisk makes a disk with these files and an empty queue directory.
 func NewDisk(files map[string]string) *Disk {
-	d := &Disk{files: map[string][]byte{}, changes: map[string]int{}, dirs: map[string]bool{".": true, "queue": true, "audit": true}}
+	d := &Disk{files: map[string][]byte{}, changes: map[string]int{}, dirs: map[string]bool{".": true, "queue": true}}
 	for name, content := range files {
 		d.makeDirs(path.Dir(name))
 		d.files[name] = []byte(content)
 	}
-	return d
-}
-
-// WithoutDir is the disk without a directory, which has no files.
-func (d *Disk) WithoutDir(name string) *Disk {
-	delete(d.dirs, name)
 	return d
 }
 

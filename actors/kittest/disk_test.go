@@ -9,5 +9,5 @@ import (
 
 // The disk in memory fulfils the contract of the real one.
 func TestDisk(t *testing.T) {
-	persistencetest.TestFiles(t, func(*testing.T) persistencetest.Files { return kittest.NewDisk(nil).WithoutDir("audit") })
+	persistencetest.TestFiles(t, func(*testing.T) persistencetest.Files { return kittest.NewDisk(nil) })
 }
