@@ -128,6 +128,28 @@ func TestGrantsAreInForceOnOpenConnections(t *testing.T) {
 	})
 }
 
+// A member's job is queued when each member of the cluster knows submitters. Those of the daemon's user are not asked about.
+func TestAMembersJobWaitsForAnOlderMember(t *testing.T) {
+	onAccessBench(t, func(b *accessBench) {
+		b.granted()
+		const jobs = `[[{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"]}]]`
+		c := b.connect(alice)
+		c.Call("SubmitJob", jobs)
+		ask := conntest.Asked[*features.Ask](c, b.features)
+		require.Equal(b, "submitters", ask.Feature)
+		c.Tell(&features.AskResult{Request: ask.Request, Lacking: "n3"})
+		require.Contains(b, c.Answer(), "Node n3 has an older version, which does not know submitters")
+		b.queue.Quiet()
+		c.Call("SubmitJob", jobs)
+		c.Tell(&features.AskResult{Request: conntest.Asked[*features.Ask](c, b.features).Request})
+		require.JSONEq(b, `{"uid": 1000, "name": "alice"}`, string(conntest.Asked[*messages.SubmitJobs](c, b.queue).Submitter))
+		c = b.connect(access.Identity{UID: 0, Name: "root"})
+		c.Call("SubmitJob", jobs)
+		require.Empty(b, conntest.Asked[*messages.SubmitJobs](c, b.queue).Submitter)
+		b.features.Quiet()
+	})
+}
+
 // A role is granted when each member of the cluster knows grants.
 func TestAGrantWaitsForAnOlderMember(t *testing.T) {
 	onAccessBench(t, func(b *accessBench) {

@@ -13,6 +13,7 @@ import (
 	"lockstep/core/opcode"
 	"lockstep/core/queuecopy"
 	"lockstep/core/record"
+	"lockstep/core/replication"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -200,8 +201,18 @@ func submit(c *request, ctx actor.Context, m *messages.SubmitJobs, options submi
 	})
 }
 
-// submitNow hands jobs to the queue. The question is sent once: a second one would submit the jobs twice.
+// submitNow hands jobs to the queue. Jobs of another user than the daemon's are refused while a member of the cluster does not know
+// submitters: as the master it would run them as its own user.
 func submitNow(c *request, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
+	if len(m.Submitter) == 0 {
+		toQueue(c, ctx, m, then)
+		return
+	}
+	c.AskKnown(ctx, replication.Submitters, func(ctx actor.Context) { toQueue(c, ctx, m, then) })
+}
+
+// toQueue hands jobs to the queue. The question is sent once: a second one would submit the jobs twice.
+func toQueue(c *request, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
 	q := c.ToQueue(func(number uint64) any {
 		m.Request = number
 		return m
