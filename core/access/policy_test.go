@@ -145,7 +145,11 @@ func TestRefusals(t *testing.T) {
 
 func TestSubmissions(t *testing.T) {
 	p := policy(t, "operate bob")
-	declared, bad := opcode.Builtin().With([]opcode.Definition{{Name: "OP_BACKUP", Command: []string{"/bin/true"}}})
+	declared, bad := opcode.Builtin().With([]opcode.Definition{
+		{Name: "OP_BACKUP", Command: []string{"/bin/true"}},
+		{Name: "OP_PING", Command: []string{"/bin/true"}, Submitters: opcode.Submitters{All: true}},
+		{Name: "OP_DBA", Command: []string{"/bin/true"}, Submitters: opcode.Submitters{Users: []string{"alice"}, Groups: []string{"ops"}}},
+	})
 	require.Empty(t, bad)
 	command := func(more string) string { return `{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"]` + more + `}` }
 	for _, c := range []struct {
@@ -162,6 +166,11 @@ func TestSubmissions(t *testing.T) {
 		{bob, command(`, "priority": -10, "locks": [["cluster/BGL", "exclusive"]]`), ""},
 		{alice, `{"OP_ID": "OP_BACKUP"}`, "to submit OP_BACKUP needs the role operate, alice has submit"},
 		{bob, `{"OP_ID": "OP_BACKUP", "priority": -10}`, ""},
+		{alice, `{"OP_ID": "OP_PING"}`, ""},
+		{deploy, `{"OP_ID": "OP_PING"}`, ""},
+		{alice, `{"OP_ID": "OP_PING", "priority": -10}`, "to submit a job before those of others (priority below 0) needs the role operate, alice has submit"},
+		{alice, `{"OP_ID": "OP_DBA"}`, ""},
+		{deploy, `{"OP_ID": "OP_DBA"}`, "to submit OP_DBA needs the role operate, deploy (remote API) has submit"},
 		{bob, `{"OP_ID": "OP_TEST_DELAY", "duration": 1}`, "to submit OP_TEST_DELAY needs the role admin, bob has operate"},
 		{root, `{"OP_ID": "OP_TEST_DELAY", "duration": 1}`, ""},
 		{deploy, command(``), "to submit commands without an account (as=) in the users file needs the role admin, deploy (remote API) has submit"},

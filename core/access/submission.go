@@ -30,6 +30,8 @@ func submissionNeeds(i Identity, c *opcode.Catalogue, d opcode.Draft) Need {
 		return Need{Role: Admin, To: "submit " + d.Name}
 	case d.Priority < 0:
 		return Need{Role: Operate, To: "submit a job before those of others (priority below 0)"}
+	case d.Name != demand.RunCommand && op.MaySubmit().Admit(i.Name, i.Groups):
+		return Need{Role: Submit, To: "submit " + d.Name}
 	case d.Name != demand.RunCommand:
 		return Need{Role: Operate, To: "submit " + d.Name}
 	}
