@@ -2,6 +2,7 @@ package luxi_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -147,6 +148,43 @@ func TestAMembersJobWaitsForAnOlderMember(t *testing.T) {
 		c.Call("SubmitJob", jobs)
 		require.Empty(b, conntest.Asked[*messages.SubmitJobs](c, b.queue).Submitter)
 		b.features.Quiet()
+	})
+}
+
+// An administrator submits jobs in the name of another account. A member does not, not even in the own name.
+func TestJobsInTheNameOfAnother(t *testing.T) {
+	onAccessBench(t, func(b *accessBench) {
+		b.granted()
+		jobs := func(as ...string) string {
+			var all []string
+			for _, account := range as {
+				all = append(all, `{"ops": [{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"]}], "as": `+account+`}`)
+			}
+			return `[[` + strings.Join(all, ",") + `]]`
+		}
+		const toAlice, toRoot = `{"uid": 1000, "name": "alice"}`, `{"uid": 0, "name": "root"}`
+		c := b.connect(alice)
+		for _, as := range []string{toAlice, toRoot} {
+			c.Call("LockstepSubmitJobs", jobs(as))
+			refused(b.T, c, "to run commands as another user needs the role admin, alice has submit")
+		}
+		c = b.connect(access.Identity{UID: 0, Name: "root"})
+		c.Call("LockstepSubmitJobs", jobs(toAlice, toAlice))
+		c.Tell(&features.AskResult{Request: conntest.Asked[*features.Ask](c, b.features).Request})
+		require.JSONEq(b, toAlice, string(conntest.Asked[*messages.SubmitJobs](c, b.queue).Submitter))
+		c = b.connect(access.Identity{UID: access.NoUID, Remote: "ops", Role: access.Admin})
+		c.Call("LockstepSubmitJobs", jobs(toRoot))
+		require.Empty(b, conntest.Asked[*messages.SubmitJobs](c, b.queue).Submitter, "it is the daemon's")
+		for args, text := range map[string]string{
+			jobs(toAlice, toRoot):                        "all jobs of a submission belong to one account",
+			jobs(toAlice, "null"):                        "all jobs of a submission belong to one account",
+			jobs(`{"uid": 4294967295, "name": "alice"}`): "want the name and the uid of an account",
+			jobs(`{"uid": 1000}`):                        "want the name and the uid of an account",
+		} {
+			c = b.connect(access.Identity{UID: 0, Name: "root"})
+			c.Call("LockstepSubmitJobs", args)
+			require.Contains(b, c.Answer(), text)
+		}
 	})
 }
 

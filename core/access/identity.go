@@ -62,6 +62,9 @@ func DecodeForwarded(data []byte, words string) Identity {
 	return i
 }
 
+// IsUID reports whether a number may be the uid of an account.
+func IsUID(uid int) bool { return uid >= 0 && uid < noID }
+
 // noID is the number that stands for no user in the kernel: (uid_t)-1.
 const noID = 1<<32 - 1
 

@@ -3,11 +3,14 @@ package jobs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/luxi/call"
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
@@ -76,6 +79,8 @@ type namedJob struct {
 	Name string            `json:"name"` // empty: none
 	// Followed: the client reads all output of the job, and its commands wait for the client (package outflow).
 	Followed bool `json:"followed"`
+	// As is the account to which the job belongs, in place of the client's; nil: the client's. It is the same for all jobs of a submission.
+	As *access.Submitter `json:"as"`
 }
 
 // submitOptions are the options of a submission.
@@ -124,13 +129,39 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 	if refusal != nil {
 		return refusal
 	}
+	as, err := asAccount(c.Call, all)
+	if err != nil {
+		return err
+	}
 	for i, draft := range drafts {
 		draft.Name, draft.Followed = all[i].Name, all[i].Followed
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts}, options, func(ctx actor.Context, ids []int64) {
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, Submitter: as}, options, func(ctx actor.Context, ids []int64) {
 		c.SucceedCopied(ctx, append([]int64{}, ids...), jobUnits(ids)...)
 	})
 	return nil
+}
+
+// asAccount is the account in whose name an administrator submits jobs, for their records: empty for the daemon's user, nil for the client's.
+// An error says that there are several accounts, or is an *access.Refusal.
+func asAccount(c *call.Call, jobs []namedJob) ([]byte, error) {
+	if len(jobs) == 0 || jobs[0].As == nil {
+		return nil, nil
+	}
+	as := *jobs[0].As
+	if slices.ContainsFunc(jobs, func(j namedJob) bool { return j.As == nil || *j.As != as }) {
+		return nil, errors.New("LockstepSubmitJobs: all jobs of a submission belong to one account")
+	}
+	if as.Name == "" || !access.IsUID(as.UID) || as.Remote != "" {
+		return nil, errors.New("LockstepSubmitJobs: as: want the name and the uid of an account")
+	}
+	if err := c.Config.Policy.Check(c.From, access.Need{Role: access.Admin, To: "run commands as another user"}); err != nil {
+		return nil, err
+	}
+	if as.UID == c.Config.Policy.DaemonUID {
+		return []byte{}, nil
+	}
+	return as.Encode(), nil
 }
 
 // cannotRun lists the opcodes that have no executor. Ganeti's calls take them, and their jobs fail.
@@ -190,7 +221,10 @@ func placed(jobs [][]json.RawMessage, m answer.Mistake) string {
 // submit hands jobs to the queue. If the client says that it will wait for them and that would close a cycle of waits, it fails the call
 // instead.
 func submit(c *request, ctx actor.Context, m *messages.SubmitJobs, options submitOptions, then func(ctx actor.Context, ids []int64)) {
-	m.By, m.Submitter = c.By, c.Config.Policy.SubmitterOf(c.From)
+	m.By = c.By
+	if m.Submitter == nil {
+		m.Submitter = c.Config.Policy.SubmitterOf(c.From)
+	}
 	c.askParent(ctx, func(ctx actor.Context, parent int64) {
 		m.Parent = parent
 		if parent == 0 || !options.Wait {

@@ -15,6 +15,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobs"
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/core/wire"
 )
@@ -31,10 +32,11 @@ type foregroundRun struct {
 	interrupts <-chan os.Signal
 	daemon     *client.Session
 	quiet      bool
-	partial    bool   // missing output does not change the exit code
-	name       string // of the job; "": none
-	detached   bool   // the job is not followed
-	kept       bool   // its output is kept in files, so that it need not wait for this command
+	partial    bool              // missing output does not change the exit code
+	name       string            // of the job; "": none
+	as         *access.Submitter // the account as which the command runs; nil: the caller's
+	detached   bool              // the job is not followed
+	kept       bool              // its output is kept in files, so that it need not wait for this command
 
 	unheard bool // the daemon is of an earlier version, and cannot be told that this command follows
 
@@ -85,15 +87,16 @@ func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
 
 func (r *foregroundRun) submitTo(ctx context.Context, opcode any) error {
 	awaits := r.daemon.InJob && !r.detached
-	if r.name == "" && !awaits && !r.isAwaited() {
+	if r.name == "" && r.as == nil && !awaits && !r.isAwaited() {
 		return r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id)
 	}
 	var ids []int64
 	job := struct {
-		Ops      []any  `json:"ops"`
-		Name     string `json:"name,omitempty"`
-		Followed bool   `json:"followed,omitempty"`
-	}{[]any{opcode}, r.name, r.isAwaited()}
+		Ops      []any             `json:"ops"`
+		Name     string            `json:"name,omitempty"`
+		Followed bool              `json:"followed,omitempty"`
+		As       *access.Submitter `json:"as,omitempty"`
+	}{[]any{opcode}, r.name, r.isAwaited(), r.as}
 	var err error
 	if awaits {
 		err = r.daemon.SubmitToAwait(ctx, []any{job}, &ids)

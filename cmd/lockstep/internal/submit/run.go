@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,6 +21,7 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobfile"
+	"lockstep/core/access"
 	"lockstep/core/record"
 )
 
@@ -34,6 +37,7 @@ type runOptions struct {
 	Env       []string
 	SecretEnv []string
 	Cwd       string
+	As        string // account; "": that of the caller
 	Stdin     bool
 	Detach    bool
 	Quiet     bool
@@ -51,7 +55,8 @@ func NewRunCommand(globals *cli.Globals) *cobra.Command {
 		Short: "Run a command as a job, follow its output, exit with its status",
 		Long: `Run a command as a job and follow it: its output is shown at once, and its
 exit status becomes that of lockstep. The command runs in the current directory,
-with PATH, HOME and locale of the daemon and the variables of --env and
+as you if the daemon is root's, else as the daemon's user. It gets HOME, USER and
+SHELL of that account, the locale of the daemon and the variables of --env and
 --secret-env; it does not get the rest of your environment.
 
 There is no shell. Flags of lockstep precede the command.
@@ -94,6 +99,7 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
   lockstep run --stdin -- psql < dump.sql
   lockstep run --keep-output -- pg_dump shop > shop.sql
   lockstep run --name nightly -- ./backup
+  lockstep run --as postgres -- pg_dumpall
   lockstep run --after nightly --after 13:success,error -- ./report
   lockstep run --lock node/n1 --lock instance/web1:shared -- ./replace-disk
   lockstep run --any-lock node/n1 --any-lock node/n2 -- ./scrub
@@ -121,6 +127,7 @@ func (o *runOptions) register(globals *cli.Globals, command *cobra.Command) {
 	flags.StringArrayVar(&o.SecretEnv, "secret-env", nil,
 		"the same for a secret, which is never stored; `NAME` alone takes the value from your environment (repeatable)")
 	flags.StringVar(&o.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
+	flags.StringVar(&o.As, "as", "", "run the command as the account `USER`; it needs the role admin (default: as you)")
 	flags.BoolVar(&o.Stdin, "stdin", false, "pass standard input to the command, at most 1 MiB of text")
 	flags.BoolVarP(&o.Detach, "detach", "d", false, "print the job's id and exit")
 	follow.PartialFlag(command, &o.Partial)
@@ -132,6 +139,19 @@ func (o *runOptions) register(globals *cli.Globals, command *cobra.Command) {
 	completion.Flag(command, "after", completion.Jobs(globals))
 }
 
+// accountNamed is the account of this machine with a name; nil for "".
+func accountNamed(name string) (*access.Submitter, error) {
+	if name == "" {
+		return nil, nil
+	}
+	account, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.Atoi(account.Uid)
+	return &access.Submitter{UID: uid, Name: account.Username}, err
+}
+
 func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []string) error {
 	if opts.Partial && opts.Detach {
 		return cli.Usagef("--partial is about the output, which --detach does not follow; use it with \"lockstep log\"")
@@ -140,6 +160,10 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		if err := record.CheckName(opts.Name); err != nil {
 			return cli.Usagef("--name: %v", err)
 		}
+	}
+	as, err := accountNamed(opts.As)
+	if err != nil {
+		return cli.Usagef("--as: %v", err)
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
@@ -160,6 +184,7 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		quiet:      opts.Quiet,
 		partial:    opts.Partial,
 		name:       opts.Name,
+		as:         as,
 		detached:   opts.Detach,
 		kept:       opts.Keep != nil && *opts.Keep,
 	}
