@@ -6,9 +6,20 @@ import "slices"
 type Policy struct {
 	DaemonUID int    // the user of the daemon
 	SocketGID int    // the group of the sockets, whose members have the role submit; NoUID: there is none
+	// SocketGroup is the name of that group, by which members are known who use the socket of another node: there it may have another
+	// number. "": it has no name.
+	SocketGroup string
 	OwnerOnly bool   // the daemon is not root: other accounts than its own and root have no role
 	Ganeti    bool   // of a Ganeti cluster: the modes of the sockets decide, and who reaches one is an admin
 	Grants    Grants // given by an administrator
+}
+
+// isMember reports whether an identity is a member of the group of the sockets.
+func (p Policy) isMember(i Identity) bool {
+	if i.Node != "" && p.SocketGroup != "" {
+		return slices.Contains(i.Groups, p.SocketGroup)
+	}
+	return p.SocketGID != NoUID && slices.Contains(i.GIDs, p.SocketGID)
 }
 
 // SubmitterOf is to whom the jobs of an identity belong, for the record of a job; nil: to the daemon's user.
@@ -44,7 +55,7 @@ func (p Policy) Explain(i Identity) (role Role, why string) {
 		return None, "the daemon does not run as root, and admits its own user and root only"
 	}
 	why = "neither a grant nor the group of the socket"
-	if p.SocketGID != NoUID && slices.Contains(i.GIDs, p.SocketGID) {
+	if p.isMember(i) {
 		role, why = Submit, "the group of the socket"
 	}
 	if best := p.Grants.best(i); best.Role > role {

@@ -36,7 +36,8 @@ func policy(t require.TestingT, grants ...string) Policy {
 }
 
 func TestRoles(t *testing.T) {
-	plain, owner := policy(t), policy(t)
+	plain, owner, named := policy(t), policy(t), policy(t)
+	named.SocketGroup = "lockstep-users"
 	owner.OwnerOnly = true
 	ganeti := Policy{DaemonUID: 90, SocketGID: NoUID, Ganeti: true}
 	granted := policy(t, "operate group:ops", "admin carol", "read bob", "read root")
@@ -52,6 +53,9 @@ func TestRoles(t *testing.T) {
 		{"the daemon", plain, DaemonItself(90), Admin},
 		{"a member of the socket's group", plain, alice, Submit},
 		{"another account", plain, carol, None},
+		{"a member at another node, by the name of the group", named, Identity{UID: 7, GIDs: []int{5}, Groups: []string{"lockstep-users"}, Node: "n2"}, Submit},
+		{"another group with that number at another node", named, Identity{UID: 7, GIDs: []int{77}, Groups: []string{"games"}, Node: "n2"}, None},
+		{"a member of a group without a name, at another node", plain, Identity{UID: 7, GIDs: []int{77}, Node: "n2"}, Submit},
 		{"an unknown client", plain, Unknown(), None},
 		{"an unknown client at root's uid", granted, Unknown(), None},
 		{"by the group", granted, bob, Operate},

@@ -120,7 +120,8 @@ func (d *Service) LoadSettings(livelock string) error {
 		Livelock: livelock,
 		Daemon:   daemonUser(),
 		Access: access.Policy{
-			DaemonUID: os.Geteuid(), SocketGID: socketGID(c), OwnerOnly: os.Geteuid() != 0, Ganeti: c.Ganeti.Enabled,
+			DaemonUID: os.Geteuid(), SocketGID: socketGID(c), SocketGroup: groupName(socketGID(c)),
+			OwnerOnly: os.Geteuid() != 0, Ganeti: c.Ganeti.Enabled,
 		},
 		BootID:      boot,
 		NewUUID:     uuid.NewString,
@@ -148,6 +149,14 @@ func (d *Service) LoadSettings(livelock string) error {
 		},
 	}
 	return nil
+}
+
+// groupName is the name of a group; "": it has none.
+func groupName(gid int) string {
+	if g, err := user.LookupGroupId(strconv.Itoa(gid)); err == nil {
+		return g.Name
+	}
+	return ""
 }
 
 // socketGID is the group of the sockets that the operator has chosen, or access.NoUID.
