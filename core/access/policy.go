@@ -4,14 +4,14 @@ import "slices"
 
 // Policy decides which role an identity has. It is not changed: another set of grants makes another Policy.
 type Policy struct {
-	DaemonUID int    // the user of the daemon
-	SocketGID int    // the group of the sockets, whose members have the role submit; NoUID: there is none
+	DaemonUID int // the user of the daemon
+	SocketGID int // the group of the sockets, whose members have the role submit; NoUID: there is none
 	// SocketGroup is the name of that group, by which members are known who use the socket of another node: there it may have another
 	// number. "": it has no name.
 	SocketGroup string
-	OwnerOnly bool   // the daemon is not root: other accounts than its own and root have no role
-	Ganeti    bool   // of a Ganeti cluster: the modes of the sockets decide, and who reaches one is an admin
-	Grants    Grants // given by an administrator
+	OwnerOnly   bool   // the daemon is not root: other accounts than its own and root have no role
+	Ganeti      bool   // of a Ganeti cluster: the modes of the sockets decide, and who reaches one is an admin
+	Grants      Grants // given by an administrator
 }
 
 // isMember reports whether an identity is a member of the group of the sockets.

@@ -121,7 +121,7 @@ func (d *Service) LoadSettings(livelock string) error {
 		Daemon:   daemonUser(),
 		Access: access.Policy{
 			DaemonUID: os.Geteuid(), SocketGID: socketGID(c), SocketGroup: groupName(socketGID(c)),
-			OwnerOnly: os.Geteuid() != 0, Ganeti: c.Ganeti.Enabled,
+			OwnerOnly: os.Geteuid() != 0 && c.SocketGroup == "", Ganeti: c.Ganeti.Enabled,
 		},
 		BootID:      boot,
 		NewUUID:     uuid.NewString,
