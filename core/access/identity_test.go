@@ -62,4 +62,7 @@ func TestToWhomAJobBelongs(t *testing.T) {
 	require.Nil(t, policy.SubmitterOf(DaemonItself(0)))
 	require.JSONEq(t, `{"uid": 1000, "name": "alice"}`, string(policy.SubmitterOf(Identity{UID: 1000, Name: "alice", Groups: []string{"ops"}})))
 	require.JSONEq(t, `{"uid": 0, "remote": "deploy"}`, string(policy.SubmitterOf(Identity{UID: 0, Remote: "deploy"})))
+	for role, uid := range map[Role]string{Submit: "-1", Operate: "-1", Admin: "0"} {
+		require.JSONEq(t, `{"uid": `+uid+`, "remote": "ops"}`, string(policy.SubmitterOf(Identity{UID: NoUID, Remote: "ops", Role: role})))
+	}
 }

@@ -22,10 +22,14 @@ func (p Policy) isMember(i Identity) bool {
 	return p.SocketGID != NoUID && slices.Contains(i.GIDs, p.SocketGID)
 }
 
-// SubmitterOf is to whom the jobs of an identity belong, for the record of a job; nil: to the daemon's user.
+// SubmitterOf is to whom the jobs of an identity belong, for the record of a job; nil: to the daemon's user. An administrator of the remote
+// API without an account has the rights of the daemon's user, as whom these jobs run.
 func (p Policy) SubmitterOf(i Identity) []byte {
 	if i.Daemon || i.Remote == "" && i.UID == p.DaemonUID {
 		return nil
+	}
+	if i.Remote != "" && i.UID == NoUID && p.Role(i) == Admin {
+		i.UID = p.DaemonUID
 	}
 	return i.Submitter().Encode()
 }

@@ -20,8 +20,8 @@ const progressPause = time.Second
 // progressLines is the number of jobs whose progress is shown at once.
 const progressLines = 5
 
-// ProgressLine is a line on a terminal for each job whose command says something about its progress, below the output of the jobs. The lines
-// are cleared before other text.
+// ProgressLine is a line on a terminal for each job whose command says something about its progress, below the output of the jobs. The
+// lines are cleared before other text.
 type ProgressLine struct {
 	term.StatusLine
 	Width int              // of the terminal, in columns; 0: not known
@@ -29,7 +29,8 @@ type ProgressLine struct {
 	said  bool             // the line has progress
 }
 
-// Show shows the progress of jobs. If no command has said anything, the line is idle again if it had progress. An open line of output stays.
+// Show shows the progress of jobs. If no command has said anything, the line is idle again if it had progress. An open line of output
+// stays.
 func (l *ProgressLine) Show(jobs []answer.ListedJob, o *JobOutput, idle string) {
 	var lines []string
 	for _, job := range jobs {

@@ -65,8 +65,8 @@ func liveOf(ctx context.Context, daemon *client.Session, id int64, view follow.L
 		Open: func() *follow.Stream { return follow.OpenStream(ctx, daemon, id, follows) }}
 }
 
-// followSeveral follows jobs to their ends, at the same time, each with its view; they are called one at a time. show takes what said brings
-// of the progress of their commands; said may be nil. done is called once for each job, with the follower of the job after its end. The
+// followSeveral follows jobs to their ends, at the same time, each with its view; they are called one at a time. show takes what said
+// brings of the progress of their commands; said may be nil. done is called once for each job, with the follower of the job after its end. The
 // first error ends all.
 func followSeveral[V follow.LiveView](
 	ctx context.Context, daemon *client.Session, views map[int64]V, follows bool,
