@@ -155,6 +155,7 @@ func withNode(t *testing.T, f func(*testing.T, *member)) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		files := map[string]string{paths.ConfigPath: configuration(t), paths.SerialPath: "2\n", paths.JobPath(2): queued()}
 		m := &member{T: t, Env: e, log: &fakeLog{env: e}, disk: kittest.NewDisk(files), processes: &failingProcesses{}, confd: &shown{}, wall: &wall{}}
+		m.disk.MakeDir(paths.AuditDir)
 		node, err := supervisor.Node(supervisor.Ports{Env: e.Env, Files: m.disk, Processes: m.processes, Owners: owners{}, Callers: callers{}, Confd: m.confd, Monitor: &supervisor.Monitor{Sources: noSources{}, Board: m.wall, Node: "n1"},
 			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Applier: replication.Applier{Node: "u1", Incarnation: "run"}, OnMastership: m.onMastership}},
 			supervisor.Settings{Livelock: daemonLock, BootID: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, Writers: 4,

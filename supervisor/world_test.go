@@ -59,6 +59,7 @@ func newWorld(t *testing.T, e *kittest.Env, files map[string]string, work time.D
 	}
 	files[paths.ConfigPath] = configuration(t)
 	w.disk = &disk{Disk: kittest.NewDisk(files), w: w}
+	w.disk.MakeDir(paths.AuditDir)
 	w.processes = newProcesses(w, work)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,7 +2,6 @@ package audit_test
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +29,9 @@ type bench struct {
 
 // newDisk makes a disk with these files, and the directory of the log.
 func newDisk(files map[string]string) *kittest.Disk {
-	all := map[string]string{"audit/other": "of another program"}
-	maps.Copy(all, files)
-	return kittest.NewDisk(all)
+	d := kittest.NewDisk(files)
+	d.MakeDir(paths.AuditDir)
+	return d
 }
 
 func onBench(t *testing.T, files map[string]string, f func(*bench)) {

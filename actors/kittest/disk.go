@@ -58,6 +58,13 @@ func NewDisk(files map[string]string) *Disk {
 	return d
 }
 
+// MakeDir makes an empty directory, as the start of the daemon does.
+func (d *Disk) MakeDir(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.makeDirs(dir)
+}
+
 // Fail makes the next n calls fail that begin with prefix ("ACTION OP NAME").
 func (d *Disk) Fail(prefix string, n int) {
 	d.mu.Lock()
