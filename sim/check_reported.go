@@ -13,6 +13,7 @@ import (
 type checkReported struct {
 	refused map[string]bool // by tag
 	ended   map[int64]reportedEnd
+	garbled map[int64]bool // jobs whose files were changed or removed by hand
 }
 
 // reportedEnd is what the first client was told of a job's end, and at which step of the world.
@@ -25,7 +26,7 @@ func (*checkReported) Name() string { return "clients are told the truth" }
 
 func (c *checkReported) See(w *World, event any) error {
 	if c.refused == nil {
-		c.refused, c.ended = map[string]bool{}, map[int64]reportedEnd{}
+		c.refused, c.ended, c.garbled = map[string]bool{}, map[int64]reportedEnd{}, map[int64]bool{}
 	}
 	switch e := event.(type) {
 	case submissionAnswered:
@@ -39,6 +40,9 @@ func (c *checkReported) See(w *World, event any) error {
 		return c.status(w, e)
 	case cancelConfirmed:
 		j := w.Job(e.id)
+		if j == nil && c.garbled[e.id] {
+			return nil // removed while the answer was on its way
+		}
 		if j == nil || !j.Status().Final() {
 			return fmt.Errorf("client was told that the cancel of job %d has succeeded; its file does not say so", e.id)
 		}
@@ -55,6 +59,7 @@ func (c *checkReported) See(w *World, event any) error {
 		}
 		return allOrNone(w)
 	case garbled:
+		c.garbled[e.id] = true
 		delete(c.ended, e.id)
 	}
 	return nil
