@@ -175,15 +175,16 @@ func (f *callCosts) calls() map[string]func() {
 			f.call("LockstepHoldJob", nil, f.someID, true)
 			f.call("LockstepHoldJob", nil, f.someID, false)
 		},
-		"LockstepOrderJobs, 1000": func() { f.call("LockstepOrderJobs", nil, "release", thousand) },
-		"LockstepPageJobs":        func() { f.call("LockstepPageJobs", nil, map[string]any{"limit": 10}) },
+		"LockstepOrderJobs": func() { f.call("LockstepOrderJobs", nil, "release", thousand) },
+		"LockstepPageJobs":  func() { f.call("LockstepPageJobs", nil, map[string]any{"limit": 10}) },
 	}
 	hash := strings.Repeat("0", 64)
 	for name, args := range map[string][]any{ // an error of these is an answer, too
 		"PickupJob": {1}, "LockstepNextJobs": {10}, "LockstepCheckSession": {hash}, "LockstepEndSession": {hash}, "LockstepRedeemLink": {hash, hash},
 		"LockstepOpenSession": {hash, "root", "root", ""}, "LockstepLoginLink": {}, "LockstepConfigShow": {"cluster", false},
 		"LockstepConfigHistory": {map[string]any{}}, "LockstepConfigCheck": {}, "LockstepConfigAdopt": {}, "LockstepConfigDiscard": {},
-		"LockstepDistribution": {}, "LockstepListFilters": {},
+		"LockstepDistribution": {}, "LockstepListFilters": {}, "LockstepAudit": {map[string]any{}}, "LockstepWhoAmI": {}, "LockstepListGrants": {},
+		"LockstepGrant": {"read", "alice"}, "LockstepRevoke": {"read", "alice"},
 	} {
 		calls[name] = func() { _ = f.Call(context.Background(), name, args, nil) }
 	}

@@ -52,11 +52,24 @@ func (d *daemon) dialAs(uid int, groups ...uint32) *client {
 		err error
 	}
 	done := make(chan opened)
-	go func() {
+	var connect func()
+	connect = func() {
 		runtime.LockOSThread() // for good: the thread, which alone has another user, ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			// The first thread does not end, and stands for the process. While it is locked, another goroutine has another thread.
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				connect()
+			}()
+			<-ended
+			runtime.UnlockOSThread()
+			return
+		}
 		c, err := connectAs(uid, groups, d.path("run", "socket", "ganeti-query"))
 		done <- opened{c, err}
-	}()
+	}
+	go connect()
 	o := <-done
 	require.NoError(d.t, o.err)
 	d.t.Cleanup(func() { _ = o.c.Close() })
@@ -75,6 +88,7 @@ func connectAs(uid int, groups []uint32, path string) (*luxiclient.Client, error
 			return nil, errno
 		}
 	}
+	runtime.KeepAlive(groups)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
