@@ -68,8 +68,8 @@ func ProgressPath(runDir string, id int64) string {
 	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".progress", "pipe")
 }
 
-// RemoveProgress removes the pipe at a ProgressPath with its directory. The directory gets another name first, because a writer could make a
-// file in it in the meantime.
+// RemoveProgress removes the pipe at a ProgressPath with its directory. The directory gets another name first, because a writer could make
+// a file in it in the meantime.
 func RemoveProgress(path string) error {
 	dir := filepath.Dir(path)
 	gone := dir + "~"

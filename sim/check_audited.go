@@ -12,9 +12,9 @@ import (
 	"lockstep/core/wire"
 )
 
-// checkAudited: a change that a client has an answer to has an entry in the audit log, which would survive a power loss at the moment of the
-// answer, and is there from then on. The entries are in the order of their numbers and of time. The cancelling of a job may lack its entry
-// after a failed write, or if the entry took longer than the call waits.
+// checkAudited: a change that a client has an answer to has an entry in the audit log, which would survive a power loss at the moment of
+// the answer, and is there from then on. The entries are in the order of their numbers and of time. The cancelling of a job may lack its
+// entry after a failed write, or if the entry took longer than the call waits.
 type checkAudited struct {
 	answered []coreaudit.Entry // of changes with an answer
 	failed   bool              // a write of the log has failed

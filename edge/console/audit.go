@@ -8,8 +8,8 @@ import (
 	"lockstep/edge/tlsserver"
 )
 
-// change is page for what changes something: what it serves leaves one line in the log. The line has no error, which may quote what the user
-// has sent. A user without the role for it is refused, without a line.
+// change is page for what changes something: what it serves leaves one line in the log. The line has no error, which may quote what the
+// user has sent. A user without the role for it is refused, without a line.
 func (x *Console) change(serve func(*request) error) http.HandlerFunc {
 	return x.page(func(q *request) error {
 		q.about = logrus.Fields{}

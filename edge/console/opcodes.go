@@ -124,8 +124,8 @@ func (x *Console) opcodeForm(q *request, op answer.Opcode) opcodeView {
 	return v
 }
 
-// refuseOpcode says why the role of the user does not permit submissions of an opcode; "": it may. The queue decides about declared opcodes,
-// whose files say who may.
+// refuseOpcode says why the role of the user does not permit submissions of an opcode; "": it may. The queue decides about declared
+// opcodes, whose files say who may.
 func (q *request) refuseOpcode(op answer.Opcode) string {
 	route := access.ConsoleRoute("POST /ui/opcodes/{name}")
 	if !op.Defined && op.Name != "OP_RUN_COMMAND" {

@@ -142,8 +142,8 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 	return nil
 }
 
-// asAccount is the account in whose name an administrator submits jobs, for their records: empty for the daemon's user, nil for the client's.
-// An error says that there are several accounts, or is an *access.Refusal.
+// asAccount is the account in whose name an administrator submits jobs, for their records: empty for the daemon's user, nil for the
+// client's. An error says that there are several accounts, or is an *access.Refusal.
 func asAccount(c *call.Call, jobs []namedJob) ([]byte, error) {
 	if len(jobs) == 0 || jobs[0].As == nil {
 		return nil, nil

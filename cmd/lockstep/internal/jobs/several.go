@@ -66,8 +66,8 @@ func liveOf(ctx context.Context, daemon *client.Session, id int64, view follow.L
 }
 
 // followSeveral follows jobs to their ends, at the same time, each with its view; they are called one at a time. show takes what said
-// brings of the progress of their commands; said may be nil. done is called once for each job, with the follower of the job after its end. The
-// first error ends all.
+// brings of the progress of their commands; said may be nil. done is called once for each job, with the follower of the job after its end.
+// The first error ends all.
 func followSeveral[V follow.LiveView](
 	ctx context.Context, daemon *client.Session, views map[int64]V, follows bool,
 	said <-chan []answer.ListedJob, show func([]answer.ListedJob), done func(V, *follow.Follower, string) error,
