@@ -72,7 +72,7 @@ func (q *queue) submissionName(input, submitter []byte) submissionName {
 	if text == "" {
 		return submissionName{}
 	}
-	// A submitter that cannot be read has no key, and a repetition by nobody else has that.
+	// A submitter that cannot be read has no key. No client has none, so a repetition makes jobs of its own.
 	owner, _ := access.DecodeSubmitter(submitter, q.config.Daemon)
 	return submissionName{owner.Key(), text}
 }
