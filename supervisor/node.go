@@ -131,6 +131,8 @@ func standbyProps(p Ports, s Settings) *actor.Props {
 	return standby.Props(standby.Config{
 		Env:        p.Env,
 		Replicator: p.Env.PID(replicatorName),
+		Store:      p.Env.PID(nodeStoreName),
+		Policy:     s.Access,
 		Tunnels:    p.Cluster.Tunnels,
 		Name:       p.Cluster.Name,
 		About:      s.About,

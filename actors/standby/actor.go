@@ -2,10 +2,11 @@
 // gateways, and names the master (design.md "Master").
 //
 // The standby actor accepts connections and starts an actor for each. That actor asks the replicator which nodes the
-// cluster has and which is the master, and sends the answer to its client. A client may ask to be forwarded: its
-// connection's actor then owns a tunnel, which carries the client's requests to the master. All connections end when
-// this node becomes the master. A forwarded connection ends when another node becomes the master. After a crash of a
-// connection's actor that connection is closed, and nothing of it is kept.
+// cluster has and which is the master, and sends the answer to its client. It looks up in this node's access.json which
+// role a client has that has none without a grant. A client may ask to be forwarded: its connection's actor then owns a
+// tunnel, which carries the client's requests to the master. All connections end when this node becomes the master. A
+// forwarded connection ends when another node becomes the master. After a crash of a connection's actor that connection
+// is closed, and nothing of it is kept.
 package standby
 
 import (
@@ -14,6 +15,8 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi/call"
+	"lockstep/actors/store"
+	"lockstep/core/access"
 	"lockstep/messages"
 )
 
@@ -43,8 +46,10 @@ type Tunnel interface {
 type Config struct {
 	Env        *kit.Env
 	Replicator *actor.PID // the replicator
-	Tunnels    Tunnels    // nil: clients are not forwarded
-	Name       string     // of this node
+	Store      *actor.PID // of this node, with the grants
+	Policy     access.Policy
+	Tunnels    Tunnels // nil: clients are not forwarded
+	Name       string  // of this node
 	About      call.About
 }
 
@@ -62,8 +67,8 @@ type standby struct {
 func (g *standby) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
-		g.Accept(ctx, m, func(c conn.Conn, _ uint32) actor.Actor {
-			return &connection{config: g.config, session: conn.NewSession(c, g.config.Env.Log())}
+		g.Accept(ctx, m, func(c conn.Conn, number uint32) actor.Actor {
+			return &connection{config: g.config, session: conn.NewSession(c, g.config.Env.Log()), store: store.NewClient(g.config.Store, number)}
 		})
 	case *messages.LogLeaderChanged:
 		g.Broadcast(ctx, m)

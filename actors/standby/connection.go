@@ -8,6 +8,9 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi/call"
+	"lockstep/actors/store"
+	"lockstep/core/access"
+	"lockstep/core/paths"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -20,14 +23,19 @@ const ForwardMethod = "LockstepForward"
 type connection struct {
 	config  Config
 	session *conn.Session
+	store   *store.Client
 	tunnel  Tunnel // to the master; nil: requests are answered here
 	master  string // node at the other end of the tunnel
 	self    string // this node, as the replicator names it
 }
 
 func (c *connection) Receive(ctx actor.Context) {
+	if c.store.Handle(ctx) {
+		return
+	}
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
+		c.store.Connect(ctx)
 		c.session.Serve(ctx)
 	case *conn.Received:
 		c.received(ctx, m)
@@ -65,12 +73,32 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	switch {
 	case !ok:
 	case request.Method == call.NodesMethod:
-		c.ask(ctx, true, c.list)
+		c.ifPermitted(ctx, m, request, func(ctx actor.Context) { c.ask(ctx, true, c.list) })
 	case request.Method == ForwardMethod:
 		c.ask(ctx, false, c.forward)
 	default:
 		c.ask(ctx, false, c.answerNotMaster)
 	}
+}
+
+// ifPermitted goes on if the policy permits the request, and refuses it otherwise. The grants of this node's disk count.
+func (c *connection) ifPermitted(ctx actor.Context, m *conn.Received, request wire.Request, then func(actor.Context)) {
+	from, policy := m.From, c.config.Policy
+	if m.Forwarded {
+		from = access.DecodeForwarded(request.From, request.User)
+	}
+	if policy.Method(from, request.Method, request.Args) == nil {
+		then(ctx)
+		return
+	}
+	c.store.Read(ctx, "grants", paths.AccessPath, func(ctx actor.Context, file *messages.ReadFileResult) {
+		policy.Grants, _ = access.DecodeGrants(file.Content) // a file that cannot be used gives no role
+		if err := policy.Method(from, request.Method, request.Args); err != nil {
+			c.session.Fail(ctx, messages.PrereqFailure(messages.NotPermitted, err.Error()))
+			return
+		}
+		then(ctx)
+	})
 }
 
 // passOn sends a request through the tunnel, with this node's knowledge of the client in place of the request's own

@@ -14,7 +14,9 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi/call"
 	"lockstep/actors/standby"
+	"lockstep/actors/store"
 	"lockstep/core/access"
+	"lockstep/core/paths"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -54,14 +56,17 @@ type bench struct {
 	*kittest.Env
 	nodes   *kittest.Probe
 	tunnels *tunnels
+	disk    *kittest.Disk
 	standby *actor.PID
 }
 
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{T: t, Env: e, nodes: e.Probe("nodes"), tunnels: &tunnels{}}
-		b.standby = e.Start("standby", standby.Props(standby.Config{Env: e.Env, Replicator: b.nodes.PID, Tunnels: b.tunnels, Name: "n1"}))
+		b := &bench{T: t, Env: e, nodes: e.Probe("nodes"), tunnels: &tunnels{}, disk: kittest.NewDisk(nil)}
+		b.standby = e.Start("standby", standby.Props(standby.Config{Env: e.Env, Replicator: b.nodes.PID, Tunnels: b.tunnels, Name: "n1",
+			Store:  e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 1})),
+			Policy: access.Policy{SocketGID: 50, SocketGroup: "lockstep"}}))
 		f(t, b)
 	})
 }
@@ -117,6 +122,45 @@ func TestTheNodesAreListedOnEveryNode(t *testing.T) {
 		require.JSONEq(t, `{"success": true, "result": {"self": "n1", "master": "n2", "master_address": "10.0.0.2:1", "nodes": [
 			{"name": "n1", "address": "10.0.0.1:1", "voter": false, "master": false, "answers": true, "applied": 5, "behind": 4, "error": "", "joining": true},
 			{"name": "n2", "address": "10.0.0.2:1", "voter": true, "master": true, "answers": true, "applied": 9, "behind": 0, "error": "", "joining": false}]}}`, c.Last())
+	})
+}
+
+// A client without a role does not see the nodes, whether it is one of this node or of another. Grants count as this node's disk has them.
+func TestTheNodesAreListedForUsersWithARole(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c := b.connect()
+		ask := func(from access.Identity) {
+			c.Tell(&conn.Received{Frame: []byte(frame(call.NodesMethod)), From: from})
+		}
+		refused := func(who string) {
+			t.Helper()
+			b.Settle()
+			b.nodes.Quiet()
+			require.JSONEq(t, `{"success": false, "result": ["OpPrereqError", ["to list nodes needs the role read, `+who+` has none", "not_permitted"]]}`, c.Last())
+		}
+		ada := access.Identity{UID: 1000, Name: "ada", GIDs: []int{7}}
+		ask(ada)
+		refused("ada")
+		ask(access.Unknown())
+		refused("an unknown user")
+		c.Tell(&conn.Received{Frame: []byte(`{"method": "LockstepNodes", "args": [], "from": {"uid": 1000, "name": "ada", "node": "n2"}}`), Forwarded: true})
+		refused("ada")
+		require.NoError(t, b.disk.Replace("", paths.AccessPath, []byte(`{"grants": [{"role": "operate", "who": "uid:1000"}`)))
+		ask(ada)
+		refused("ada")
+
+		seen := func() {
+			t.Helper()
+			b.tell(cluster("n2"))
+			require.Contains(t, c.Last(), `"success":true`)
+		}
+		ask(access.Identity{UID: 1001, Name: "bo", GIDs: []int{50}})
+		seen()
+		require.NoError(t, b.disk.Replace("", paths.AccessPath, []byte(`{"grants": [{"role": "read", "who": "uid:1000"}]}`)))
+		ask(ada)
+		seen()
+		c.Tell(&conn.Received{Frame: []byte(`{"method": "LockstepNodes", "args": [], "from": {"uid": 1001, "groups": ["lockstep"], "node": "n2"}}`), Forwarded: true})
+		seen()
 	})
 }
 
