@@ -11,7 +11,6 @@ import (
 	"lockstep/actors/jobs"
 	"lockstep/edge/reaper"
 	"lockstep/messages"
-	"lockstep/persistence"
 )
 
 // killTimeout is how long a killed process may take to end.
@@ -59,23 +58,9 @@ func (p *Processes) runReaper(livelock string, s session) {
 		p.config.Log.WithField("pid", pid).Info("killing orphan of a dead job process")
 	}}
 	if s == (session{}) {
-		orphans.Leader = readLeader(livelock)
+		orphans.Leader = reaper.ReadLeader(livelock)
 	}
 	if err := orphans.Kill(); err != nil {
 		p.config.Log.WithField("err", err).Error("search for orphans failed; processes of a dead job may still run")
 	}
-}
-
-// readLeader returns the process that made the lock file; nil: the file is missing, or does
-// not name the process.
-func readLeader(livelock string) *reaper.Leader {
-	content, err := persistence.ReadOwnerInfo(livelock)
-	if err != nil {
-		return nil
-	}
-	leader, err := reaper.DecodeLeader(content)
-	if err != nil {
-		return nil
-	}
-	return &leader
 }

@@ -48,6 +48,25 @@ func bootID() (string, error) {
 // Encode returns the content of the lock file of a process that may have begun its job.
 func (l Leader) Encode() []byte { return fmt.Appendf(nil, "%s %d %d\n", l.Boot, l.PID, l.StartTime) }
 
+// ReadLeader returns the process that made a lock file; nil: the file is missing, or does not name the process.
+func ReadLeader(livelock string) *Leader {
+	content, err := persistence.ReadOwnerInfo(livelock)
+	if err != nil {
+		return nil
+	}
+	leader, err := DecodeLeader(content)
+	if err != nil {
+		return nil
+	}
+	return &leader
+}
+
+// Leads reports whether a process lives in the leader's session. The leader is of this boot.
+func (l Leader) Leads(pid int) bool {
+	s, exists := readProcessStat(pid)
+	return exists && s.session == l.PID && l.leads(s)
+}
+
 // notBegun replaces the first byte of Encode in the lock file of a process that has not begun its job. A boot begins with
 // a hexadecimal digit. A reader that does not know the mark reads a process of another boot, of which no process is left.
 const notBegun = '~'

@@ -66,6 +66,8 @@ type Options struct {
 	Turn func(frame []byte) (class admission.Class, ok bool)
 	// OfJobs reports whether a request carries conn.Received.Marker. nil: none does.
 	OfJobs func(frame []byte) bool
+	// Livelocks is the directory of the lock files of jobs.
+	Livelocks string
 }
 
 // Listener accepts the connections of one unix socket and offers each to a gateway's actor.
@@ -265,7 +267,8 @@ func (c *streamConn) interrupt() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
 func (c *streamConn) serve(to *actor.PID) {
 	defer c.end()
 	defer c.conn.Close()
-	by, from, marker := c.peer.describe(c.names), c.peer.identity(c.names), sync.OnceValue(c.peer.marker)
+	by, from := c.peer.describe(c.names), c.peer.identity(c.names)
+	marker := sync.OnceValue(func() string { return c.peer.marker(c.options.Livelocks) })
 	reader := wire.NewReader(&firstByte{Reader: c.conn, heard: func() { c.slot.Move(budget.Idle) }}, c.options.MaxFrame)
 	reader.SetGrowCheck(func(size int) error { return c.share.Grow(max(0, size-freeAllowance)) })
 	for {

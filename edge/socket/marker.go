@@ -3,9 +3,12 @@ package socket
 import (
 	"bytes"
 	"io"
+	"iter"
 	"os"
+	"path/filepath"
 	"strconv"
 
+	"lockstep/core/paths"
 	"lockstep/edge/reaper"
 )
 
@@ -18,24 +21,52 @@ const (
 )
 
 // marker returns the name of the lock file of the job of which the peer is a process: the value of reaper.EnvName in the environment with
-// which the peer was executed, or else an ancestor. It is "" if neither has the variable, or the environment cannot be read. A process can
-// execute a program with the variable of another job if it has read the name of that job's lock file; so the name says of which
-// job a process is, and permits nothing.
-func (p peer) marker() string {
-	pid := p.pid
-	if !p.known || programOf(pid) == jobProgram { // the process of a job submits nothing
+// which the peer was executed, or else an ancestor. It is "" if neither has the variable, or the environment cannot be read. livelocks is
+// the directory of the lock files. A user can execute a program with the variable of another user's job, so the variable alone counts only
+// for clients of root and of the daemon's user.
+func (p peer) marker(livelocks string) string {
+	if !p.known || programOf(p.pid) == jobProgram { // the process of a job submits nothing
 		return ""
 	}
-	for range ancestorsMax {
-		if pid <= 1 || pid == os.Getpid() {
+	for pid := range family(p.pid) {
+		if name := markerOf(pid); name != "" {
+			if p.uid == 0 || p.uid == os.Geteuid() || isOfJob(p.pid, livelocks, name) {
+				return name
+			}
 			return ""
 		}
-		if name := markerOf(pid); name != "" {
-			return name
-		}
-		pid = parentOf(pid)
 	}
 	return ""
+}
+
+// family yields a process and its nearest ancestors.
+func family(pid int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for range ancestorsMax {
+			if pid <= 1 || pid == os.Getpid() || !yield(pid) {
+				return
+			}
+			pid = parentOf(pid)
+		}
+	}
+}
+
+// isOfJob reports whether a process or an ancestor is in the session of the process that has made the lock file of a job. The commands of
+// the job begin in that session. A process can leave a session, and cannot enter one.
+func isOfJob(pid int, livelocks, name string) bool {
+	if _, is := paths.JobIDOfLivelock(name); !is || filepath.Base(name) != name {
+		return false
+	}
+	leader := reaper.ReadLeader(filepath.Join(livelocks, name))
+	if leader == nil {
+		return false
+	}
+	for pid := range family(pid) {
+		if leader.Leads(pid) {
+			return true
+		}
+	}
+	return false
 }
 
 func markerOf(pid int) string {

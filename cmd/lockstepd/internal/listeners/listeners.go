@@ -84,7 +84,7 @@ func Open(
 		return nil, fmt.Errorf("take the sockets of systemd: %w", err)
 	}
 	queue := QueueOptions(c, api.Table)
-	queue.OfJobs = luxi.DependsOnJob
+	queue.OfJobs, queue.Livelocks = luxi.DependsOnJob, persistence.LivelockDir(c.RunDir)
 	wconf := socket.Options{Idle: wconfd.Idle, MaxFrame: c.MaxFrame, MaxConns: c.MaxConns, Table: api.Table}
 	for _, spec := range []struct {
 		name    string
