@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,6 +111,48 @@ func TestTheParentOfASubmittedJob(t *testing.T) {
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoFileExists(t, d.path("lib", paths.RecordPath(5)))
+}
+
+// The command of a user is a process of its job, also below a program that has made it another user's. One that has left the command is not.
+func TestTheParentOfAUsersJob(t *testing.T) {
+	t.Parallel()
+	d := newUsersDaemon(t)
+	root := d.startAgain("--socket-group", "lockstep")
+	copyProgram(t, d.lockstep(), d.path("lockstep"))
+	marks := d.path("marks")
+	require.NoError(t, os.Mkdir(marks, 0o777))
+	require.NoError(t, os.Chmod(marks, 0o777))
+	submit := d.path("submit")
+	require.NoError(t, os.WriteFile(submit, fmt.Appendf(nil, "#!/bin/sh\n%s --socket %s run --detach -- true > %[3]s/$1.new; mv %[3]s/$1.new %[3]s/$1\n",
+		d.path("lockstep"), d.path("run", "socket", "ganeti-query"), marks), 0o755))
+	alice := d.dialAs(asAlice)
+	for i, c := range []struct {
+		by     *client
+		script string
+		known  bool
+	}{
+		{alice, "%s", true},
+		{alice, "env -i %s", true},
+		{alice, "setsid --wait %s", true},
+		{alice, "%s & wait", true},
+		{alice, "setsid --fork %s; while [ ! -e %s ]; do sleep 0.01; done", false},
+		{root, "setpriv --reuid 41000 --regid 41000 --groups 41600 %s", true},
+	} {
+		mark := filepath.Join(marks, strconv.Itoa(i))
+		script := strings.Replace(strings.Replace(c.script, "%s", submit+" "+strconv.Itoa(i), 1), "%s", mark, 1)
+		outer := c.by.submit(command("sh", "-c", script+"; true").with("cwd", "/"))
+		require.Equal(t, "success", c.by.await(outer).Status)
+		content, err := os.ReadFile(mark)
+		require.NoError(t, err)
+		var inner int64
+		_, err = fmt.Sscan(string(content), &inner)
+		require.NoError(t, err)
+		want := int64(0)
+		if c.known {
+			want = outer
+		}
+		require.Equal(t, want, root.list(answer.JobSelection{IDs: []int64{inner}})[0].Parent, script)
+	}
 }
 
 // A client that does not say that it waits is not refused. The cycle is named, also by a daemon that has started since.

@@ -56,6 +56,8 @@ func childMain(spec string) {
 		leak(reached)
 	case attackStep:
 		attackerMain()
+	case socketCall:
+		callSocket(reached)
 	}
 	c.stopAt, c.dies = strings.CutPrefix(stop, "die-")
 	c.stopAt, c.marks = strings.CutPrefix(c.stopAt, "marked-")
