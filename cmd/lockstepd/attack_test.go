@@ -708,23 +708,23 @@ func TestOddUserNames(t *testing.T) {
 	root.call("LockstepGrant", nil, "admin", "group:dba")
 	victim := root.submit(command("sleep", "1000"))
 	root.awaitStatus(victim, "running")
+	var ids []int64
+	for i := range names {
+		c := d.dialAs(account{access.Submitter{UID: first + i}, []uint32{uint32(first + i), socketGroup}})
+		var who struct{ User, Role string }
+		c.call("LockstepWhoAmI", &who)
+		require.Equal(t, "submit", who.Role)
+		require.ErrorContains(t, c.Call(context.Background(), "SetDrainFlag", []any{true}, nil), "to drain the queue needs the role operate, ")
+		require.ErrorContains(t, c.Call(context.Background(), "CancelJob", []any{victim, true}, nil), "is root's; to kill it needs the role operate, ")
+		ids = append(ids, c.submit(command("id", "-u")))
+	}
 	for i, name := range names {
-		t.Run(fmt.Sprintf("%.20q", name), func(t *testing.T) {
-			uid := first + i
-			c := d.dialAs(account{access.Submitter{UID: uid}, []uint32{uint32(uid), socketGroup}})
-			c.t = t
-			var who struct{ User, Role string }
-			c.call("LockstepWhoAmI", &who)
-			require.Equal(t, "submit", who.Role)
-			require.ErrorContains(t, c.Call(context.Background(), "SetDrainFlag", []any{true}, nil), "to drain the queue needs the role operate, ")
-			require.ErrorContains(t, c.Call(context.Background(), "CancelJob", []any{victim, true}, nil), "is root's; to kill it needs the role operate, ")
-			j := c.await(c.submit(command("id", "-u")))
-			if j.Status == "success" {
-				require.Equal(t, []string{fmt.Sprint(uid)}, j.lines())
-			} else {
-				require.Regexp(t, "there is no user |root had the uid 42005 when the job was submitted", string(j.Results[0]))
-			}
-		})
+		j := root.await(ids[i])
+		if j.Status == "success" {
+			require.Equal(t, []string{fmt.Sprint(first + i)}, j.lines(), "%q", name)
+		} else {
+			require.Regexp(t, "there is no user |root had the uid 42005 when the job was submitted", string(j.Results[0]), "%q", name)
+		}
 	}
 	for _, args := range [][]string{{"list", "--all"}, {"audit"}, {"info", "2"}, {"info", "4"}} {
 		out, code := d.client(args...)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -261,6 +262,36 @@ func TestAJobWaitsForTheDirectoryService(t *testing.T) {
 	require.Equal(t, "getent passwd: exit status 1: no answer from ldap1", why.Reasons[0].Text)
 	require.NoError(t, os.WriteFile(gate, nil, 0o644))
 	require.Equal(t, []string{"alice"}, c.await(ids[0]).linesOfOp(0))
+}
+
+// Accounts and groups of a directory service have their names at the socket, and may be named by as= of the users file.
+func TestAccountsOfADirectoryService(t *testing.T) {
+	t.Parallel()
+	d := newUsersDaemon(t)
+	fake := d.path("fake")
+	require.NoError(t, os.Mkdir(fake, 0o755))
+	for name, script := range map[string]string{
+		"getent": `case $1:$2 in passwd:dora|passwd:41800) echo dora:x:41800:41800::/:/bin/sh ;; group:41801) echo ops:x:41801: ;; *) exec /usr/bin/getent "$@" ;; esac`,
+		"id":     `echo 41800 41801`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(fake, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+	}
+	d.env = []string{"PATH=" + fake + ":" + os.Getenv("PATH")}
+	require.NoError(t, os.MkdirAll(d.path("lib", "rapi"), 0o750))
+	require.NoError(t, os.WriteFile(d.path("lib", "rapi", "users"), []byte("peer secret submit,as=dora\n"), 0o600))
+	address := loopback(t, 1)[0]
+	root := d.startAgain("--socket-group", "lockstep", "--rapi-address", address)
+	root.call("LockstepGrant", nil, "operate", "group:ops")
+	c := d.dialAs(account{access.Submitter{UID: 41800}, []uint32{41801, socketGroup}})
+	var who struct{ User, Role string }
+	c.call("LockstepWhoAmI", &who)
+	require.Equal(t, struct{ User, Role string }{"dora", "operate"}, who)
+	require.Equal(t, []string{"41800"}, root.await(c.submit(command("id", "-u").with("env", map[string]string{"PATH": "/usr/bin:/bin"}))).lines())
+	r := &remote{d.daemon, "http://" + address, &http.Client{Timeout: patience}}
+	t.Cleanup(r.client.CloseIdleConnections)
+	var jobs struct{ IDs []int64 }
+	require.Equal(t, 201, r.do("POST", "/3/jobs", `{"ops":[{"OP_ID":"OP_RUN_COMMAND","argv":["/usr/bin/id","-u"]}]}`, &jobs))
+	require.Equal(t, []string{"41800"}, root.await(jobs.IDs[0]).lines())
 }
 
 // With --run-as daemon root's daemon runs alice's command as root, and says so.

@@ -1,9 +1,9 @@
-// Package getent asks the node for the accounts of users, by the programs getent and id. So users of a directory service are known, and
-// lockstep needs no C library. It implements the port jobs.Accounts.
+// Package getent asks the node for the accounts of users and the names of groups, by the programs getent and id. So those of a directory
+// service are known, and lockstep needs no C library. It implements the port jobs.Accounts, and answers edges, which may wait.
 //
-// It owns the answers of the last minute, at most knownMax of them, and the programs that run. A question is answered with
-// jobs.AccountsFound, after at most askMax. While the node has no answer about a user, each further question about this user is answered
-// at once, that there is none, and the node is asked again meanwhile.
+// It owns the answers of the last minute, at most knownMax of them, and the programs that run. A question is answered after at most
+// askMax. While the node has no answer, each further question about the same user or group is answered at once, that there is none, and
+// the node is asked again meanwhile.
 package getent
 
 import (
@@ -35,32 +35,43 @@ const (
 	programsMax = 8
 	// outputMax bounds the output of a program, in bytes.
 	outputMax = 1 << 20
-	// notFound is the exit status of getent if there is no such entry.
+	// notFound is the exit status of getent if there is no such entry. A directory service that restarts often gives it, too.
 	notFound = 2
+	// missingFor is for how long getent must have found no entry before there is none.
+	missingFor = 5 * time.Second
 )
 
 // Users asks the node for accounts. Its methods do not block.
 type Users struct {
-	system   *actor.ActorSystem
-	askMax   time.Duration
-	programs chan struct{} // a place for each program that may run
+	system             *actor.ActorSystem
+	askMax, missingFor time.Duration
+	programs           chan struct{} // a place for each program that may run
 
 	mu    sync.Mutex
-	known map[jobproc.User]*entry
+	known map[question]*entry
 }
 
-// entry is what is known of a user.
+// question is about a user, or about the name of a group.
+type question struct {
+	user  jobproc.User
+	group int // 0: about the user
+}
+
+// entry is what is known of a user or group.
 type entry struct {
-	answer answer
-	at     time.Time     // of the answer; zero: there is none yet
-	asked  chan struct{} // closed at the end of the question that is open; nil: none is
+	answer  answer
+	at      time.Time     // of the answer; zero: there is none yet
+	missing time.Time     // since when getent has found no entry; zero: it has found one, or was not asked
+	asked   chan struct{} // closed at the end of the question that is open; nil: none is
 }
 
 func (e *entry) isFresh() bool { return !e.at.IsZero() && time.Since(e.at) < keptFor }
 
-// answer is what the node says of a user, or why it says nothing.
+// answer is what the node says of a user or group, or why it says nothing.
 type answer struct {
 	jobproc.AccountAnswer
+	group      string // its name
+	missing    bool   // there is no entry
 	unanswered string // "": it has answered
 }
 
@@ -68,17 +79,17 @@ var _ jobs.Accounts = (*Users)(nil)
 
 // New returns a Users that knows none.
 func New(system *actor.ActorSystem) *Users {
-	return &Users{system: system, askMax: askMax, programs: make(chan struct{}, programsMax), known: map[jobproc.User]*entry{}}
+	return &Users{system: system, askMax: askMax, missingFor: missingFor, programs: make(chan struct{}, programsMax), known: map[question]*entry{}}
 }
 
 // Find answers `to` with jobs.AccountsFound.
-func (u *Users) Find(question uint64, users []jobproc.User, to *actor.PID) {
+func (u *Users) Find(number uint64, users []jobproc.User, to *actor.PID) {
 	go func() {
-		found := &jobs.AccountsFound{Question: question}
+		found := &jobs.AccountsFound{Question: number}
 		for _, user := range users {
-			a := u.find(user)
+			a := u.find(question{user: user})
 			if a.unanswered != "" {
-				found = &jobs.AccountsFound{Question: question, Unanswered: &user, Text: a.unanswered}
+				found = &jobs.AccountsFound{Question: number, Unanswered: &user, Text: a.unanswered}
 				break
 			}
 			found.Answers = append(found.Answers, a.AccountAnswer)
@@ -87,18 +98,48 @@ func (u *Users) Find(question uint64, users []jobproc.User, to *actor.PID) {
 	}()
 }
 
-// find returns the answer about a user. It waits for the node, unless there is an answer of the last minute, or the node has not answered
+// FindAccount is a login.FindAccount.
+func (u *Users) FindAccount(_ context.Context, name string) (uid int, known bool, err error) {
+	switch a := u.find(question{user: jobproc.User{UID: jobproc.NoUID, Name: name}}); {
+	case a.unanswered != "":
+		return 0, false, errors.New(a.unanswered)
+	case a.Account == nil:
+		return 0, false, nil
+	default:
+		return a.Account.UID, true, nil
+	}
+}
+
+// UserName returns the name of the account with a uid; "": it has none, or known is false, since the node does not say it now.
+func (u *Users) UserName(uid int) (name string, known bool) {
+	a := u.find(question{user: jobproc.User{UID: uid}})
+	if a.Account != nil {
+		name = a.Account.Name
+	}
+	return name, a.unanswered == ""
+}
+
+// GroupName is UserName for a group.
+func (u *Users) GroupName(gid int) (name string, known bool) {
+	if gid == 0 {
+		return "root", true
+	}
+	a := u.find(question{group: gid})
+	return a.group, a.unanswered == ""
+}
+
+// find returns the answer to a question. It waits for the node, unless there is an answer of the last minute, or the node has not answered
 // the last question.
-func (u *Users) find(user jobproc.User) answer {
+func (u *Users) find(q question) answer {
 	u.mu.Lock()
-	e := u.entryOf(user)
+	e := u.entryOf(q)
 	switch {
 	case e.isFresh() && e.answer.unanswered == "":
 		defer u.mu.Unlock()
 		return e.answer
 	case e.asked == nil:
 		e.asked = make(chan struct{})
-		go u.ask(user, e)
+		go u.ask(q, e)
 	}
 	asked, last, isFresh := e.asked, e.answer, e.isFresh()
 	u.mu.Unlock()
@@ -111,9 +152,9 @@ func (u *Users) find(user jobproc.User) answer {
 	return e.answer
 }
 
-// entryOf returns the entry of a user. If there are too many, it drops those about which no question is open.
-func (u *Users) entryOf(user jobproc.User) *entry {
-	e := u.known[user]
+// entryOf returns the entry of a question. If there are too many, it drops those about which no question is open.
+func (u *Users) entryOf(q question) *entry {
+	e := u.known[q]
 	if e != nil {
 		return e
 	}
@@ -125,29 +166,43 @@ func (u *Users) entryOf(user jobproc.User) *entry {
 		}
 	}
 	e = &entry{}
-	u.known[user] = e
+	u.known[q] = e
 	return e
 }
 
-func (u *Users) ask(user jobproc.User, e *entry) {
+func (u *Users) ask(q question, e *entry) {
 	ctx, cancel := context.WithTimeout(context.Background(), u.askMax)
 	defer cancel()
 	a := answer{unanswered: "too many questions about users are open"}
 	select {
 	case u.programs <- struct{}{}:
-		a = lookUp(ctx, user)
+		a = q.lookUp(ctx)
 		<-u.programs
 	case <-ctx.Done():
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	e.answer, e.at = a, time.Now()
+	now := time.Now()
+	switch {
+	case !a.missing:
+		e.missing = time.Time{}
+	case e.missing.IsZero():
+		e.missing = now
+	}
+	if a.missing && now.Sub(e.missing) < u.missingFor {
+		a = answer{unanswered: a.Refusal + "; getent is asked again, since a directory service that restarts knows nobody"}
+	}
+	e.answer, e.at = a, now
 	close(e.asked)
 	e.asked = nil
 }
 
-// lookUp asks getent for the account, and id for its groups.
-func lookUp(ctx context.Context, user jobproc.User) answer {
+// lookUp asks getent for the account, and id for its groups, or getent for the group.
+func (q question) lookUp(ctx context.Context) answer {
+	if q.group != 0 {
+		return lookUpGroup(ctx, q.group)
+	}
+	user := q.user
 	key := user.Name
 	if key == "" {
 		key = strconv.Itoa(user.UID)
@@ -155,13 +210,14 @@ func lookUp(ctx context.Context, user jobproc.User) answer {
 	if strings.HasPrefix(key, "-") { // the programs would take it for an option
 		return refusal(user, user.NoAccount())
 	}
-	line, err := run(ctx, "getent", "passwd", key)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == notFound {
-		return refusal(user, user.NoAccount())
-	}
-	if err != nil {
+	line, found, err := entryWith(ctx, "passwd", key)
+	switch {
+	case err != nil:
 		return answer{unanswered: err.Error()}
+	case !found:
+		a := refusal(user, user.NoAccount())
+		a.missing = true
+		return a
 	}
 	account, ok := parseAccount(line)
 	if !ok {
@@ -178,6 +234,31 @@ func lookUp(ctx context.Context, user jobproc.User) answer {
 		return answer{unanswered: fmt.Sprintf("id -G answers %q", groups)}
 	}
 	return answer{AccountAnswer: jobproc.AccountAnswer{User: user, Account: &account}}
+}
+
+func lookUpGroup(ctx context.Context, gid int) answer {
+	line, found, err := entryWith(ctx, "group", strconv.Itoa(gid))
+	if err != nil {
+		return answer{unanswered: err.Error()}
+	}
+	if !found {
+		return answer{missing: true}
+	}
+	f := strings.Split(line, ":")
+	if len(f) != 4 || f[2] != strconv.Itoa(gid) {
+		return answer{unanswered: fmt.Sprintf("getent group answers %q", line)}
+	}
+	return answer{group: f[0]}
+}
+
+// entryWith asks getent for the entry of a database with a key.
+func entryWith(ctx context.Context, database, key string) (line string, found bool, err error) {
+	line, err = run(ctx, "getent", database, key)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == notFound {
+		return "", false, nil
+	}
+	return line, err == nil, err
 }
 
 func refusal(user jobproc.User, why string) answer {

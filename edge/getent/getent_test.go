@@ -28,6 +28,7 @@ type node struct {
 
 func newNode(t *testing.T) *node {
 	n := &node{t: t, dir: t.TempDir(), users: New(actor.NewActorSystem())}
+	n.users.missingFor = 0
 	t.Cleanup(n.users.system.Shutdown)
 	t.Setenv("PATH", n.dir+":"+os.Getenv("PATH"))
 	n.program("id", "echo 100 27 100")
@@ -123,7 +124,59 @@ func TestAProgramThatHangs(t *testing.T) {
 func TestTheNumberOfKnownUsersIsBounded(t *testing.T) {
 	n := newNode(t)
 	for uid := range 3 * knownMax {
-		n.users.entryOf(jobproc.User{UID: uid})
+		n.users.entryOf(question{user: jobproc.User{UID: uid}})
 	}
 	require.LessOrEqual(t, len(n.users.known), knownMax)
+}
+
+// A user whom getent has found no longer, or not yet, is a question of time: a directory service that restarts knows nobody. When that lasts,
+// there is no such user.
+func TestADirectoryServiceThatRestarts(t *testing.T) {
+	n := newNode(t)
+	n.users.missingFor = time.Hour
+	n.program("getent", "exit 2")
+	for range 2 {
+		found := n.ask(alice)
+		require.Equal(t, &alice, found.Unanswered)
+		require.Equal(t, "there is no user alice (uid 1000) on this node; getent is asked again, since a directory service that restarts knows nobody", found.Text)
+	}
+	n.program("getent", "echo alice:x:1000:100::/:")
+	require.Eventually(t, func() bool { return n.ask(alice).Answers != nil }, patience, time.Millisecond)
+
+	n.program("getent", "exit 2")
+	require.NotNil(t, n.ask(jobproc.User{UID: 1003}).Unanswered)
+	n.users.mu.Lock()
+	n.users.missingFor = time.Nanosecond
+	n.users.mu.Unlock()
+	require.Eventually(t, func() bool { return n.ask(jobproc.User{UID: 1003}).Unanswered == nil }, patience, time.Millisecond)
+	require.Equal(t, "there is no user with the uid 1003 on this node", n.ask(jobproc.User{UID: 1003}).Answers[0].Refusal)
+}
+
+// Edges ask for the account of a name, and the names of numbers.
+func TestNamesForEdges(t *testing.T) {
+	n := newNode(t)
+	n.program("getent", `case $1:$2 in passwd:alice|passwd:1000) echo alice:x:1000:100::/: ;; group:27) echo sudo:x:27: ;; group:28) echo odd:x:29: ;; group:30) exit 1 ;; *) exit 2 ;; esac`)
+	type named struct {
+		name  string
+		known bool
+	}
+	user := func(uid int) (n2 named) { n2.name, n2.known = n.users.UserName(uid); return n2 }
+	group := func(gid int) (n2 named) { n2.name, n2.known = n.users.GroupName(gid); return n2 }
+	require.Equal(t, named{"alice", true}, user(1000))
+	require.Equal(t, named{"", true}, user(1001))
+	require.Equal(t, named{"sudo", true}, group(27))
+	require.Equal(t, named{"", true}, group(31))
+	require.Equal(t, named{"root", true}, group(0))
+	for _, gid := range []int{28, 30} {
+		require.Equal(t, named{"", false}, group(gid))
+	}
+	uid, known, err := n.users.FindAccount(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Equal(t, []any{1000, true}, []any{uid, known})
+	_, known, err = n.users.FindAccount(t.Context(), "bob")
+	require.NoError(t, err)
+	require.False(t, known)
+	n.program("getent", "echo down >&2; exit 1")
+	_, _, err = n.users.FindAccount(t.Context(), "carol")
+	require.EqualError(t, err, "getent passwd: exit status 1: down")
 }

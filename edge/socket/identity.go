@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -45,11 +47,13 @@ func (p peer) identity(names *accountNames) access.Identity {
 		return access.Unknown()
 	}
 	i := access.Identity{UID: p.uid, Name: names.user(p.uid), GIDs: p.gids, Login: loginOf(p.pid), Program: programOf(p.pid)}
-	for _, gid := range p.gids[:min(len(p.gids), namedGroupsMax)] {
-		if name := names.group(gid); name != "" {
-			i.Groups = append(i.Groups, name)
-		}
+	groups := make([]string, min(len(p.gids), namedGroupsMax))
+	var asking sync.WaitGroup
+	for k := range groups {
+		asking.Go(func() { groups[k] = names.group(p.gids[k]) }) // together, since each may wait for a directory service
 	}
+	asking.Wait()
+	i.Groups = slices.DeleteFunc(groups, func(name string) bool { return name == "" })
 	return i
 }
 
@@ -72,23 +76,41 @@ func loginOf(pid int) int {
 	return int(uid)
 }
 
+// Names is the port to the accounts and groups that the files of the node do not have. known is false while that cannot be told. The methods
+// may wait.
+type Names interface {
+	UserName(uid int) (name string, known bool)
+	GroupName(gid int) (name string, known bool)
+}
+
 // accountNames caches the names of users and groups.
-type accountNames struct{ users, groups nameCache }
+type accountNames struct {
+	users, groups nameCache
+	others        Names // nil: the files of the node have all
+}
 
 func (n *accountNames) user(uid int) string {
-	return n.users.lookup(uid, func(id string) string {
-		if u, err := user.LookupId(id); err == nil {
-			return u.Username
+	return n.users.lookup(uid, func() (string, bool) {
+		u, err := user.LookupId(strconv.Itoa(uid))
+		switch {
+		case err == nil:
+			return u.Username, true
+		case n.others == nil:
+			return "", true
 		}
-		return ""
+		return n.others.UserName(uid)
 	})
 }
 
 func (n *accountNames) group(gid int) string {
-	return n.groups.lookup(gid, func(id string) string {
-		if g, err := user.LookupGroupId(id); err == nil {
-			return g.Name
+	return n.groups.lookup(gid, func() (string, bool) {
+		g, err := user.LookupGroupId(strconv.Itoa(gid))
+		switch {
+		case err == nil:
+			return g.Name, true
+		case n.others == nil:
+			return "", true
 		}
-		return ""
+		return n.others.GroupName(gid)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -85,4 +87,39 @@ func TestAClientOfAnotherNodeHasNoIdentity(t *testing.T) {
 	i := peerOf(a).identity(&accountNames{})
 	require.Equal(t, access.Unknown(), i)
 	require.Equal(t, access.None, access.Policy{SocketGID: access.NoUID, Ganeti: true}.Role(i))
+}
+
+// directory is a directory service, which may be down.
+type directory struct {
+	down    atomic.Bool
+	waiting sync.WaitGroup // for the questions about groups
+}
+
+func (d *directory) UserName(int) (string, bool) { return "ada", !d.down.Load() }
+
+func (d *directory) GroupName(gid int) (string, bool) {
+	d.waiting.Done()
+	d.waiting.Wait() // the others are asked meanwhile
+	return "g" + strconv.Itoa(gid), !d.down.Load()
+}
+
+// The names of a directory service are asked for together, after the files of the node, and used for a minute. What it does not tell is asked
+// again.
+func TestNamesOfADirectoryService(t *testing.T) {
+	d := &directory{}
+	names := &accountNames{others: d}
+	p := peer{known: true, uid: 71_000, gids: []int{71_001, 0, 71_002}}
+	d.down.Store(true)
+	for range 2 {
+		d.waiting.Add(2)
+		p.identity(names)
+		d.waiting.Wait()
+	}
+	d.down.Store(false)
+	d.waiting.Add(2)
+	for range 2 {
+		i := p.identity(names)
+		require.Equal(t, "ada", i.Name)
+		require.Equal(t, []string{"g71001", "root", "g71002"}, i.Groups)
+	}
 }

@@ -66,6 +66,8 @@ type Options struct {
 	Turn func(frame []byte) (class admission.Class, ok bool)
 	// OfJobs reports whether a request carries conn.Received.Marker. nil: none does.
 	OfJobs func(frame []byte) bool
+	// Names are those of accounts that the files of the node do not have; nil: there are none.
+	Names Names
 	// Livelocks is the directory of the lock files of jobs.
 	Livelocks string
 }
@@ -121,7 +123,7 @@ func NewListener(l net.Listener, options Options) *Listener {
 	if options.Table == nil {
 		options.Table = admission.NewTable()
 	}
-	return &Listener{listener: l, options: options, slots: admission.NewSlots(options.MaxConns)}
+	return &Listener{listener: l, names: accountNames{others: options.Names}, options: options, slots: admission.NewSlots(options.MaxConns)}
 }
 
 // Close stops accepting connections, and removes the socket.

@@ -119,8 +119,8 @@ type cachedName struct {
 	since time.Time
 }
 
-// lookup returns the name of a number, as find knows it; "" if there is none. It is remembered for nameLifetime.
-func (l *nameCache) lookup(number int, find func(number string) string) string {
+// lookup returns the name of a number, as find knows it; "" if there is none. It is remembered for nameLifetime, unless find does not know.
+func (l *nameCache) lookup(number int, find func() (name string, known bool)) string {
 	l.mu.Lock()
 	found := l.names[number]
 	if found == nil || time.Since(found.since) > nameLifetime {
@@ -131,7 +131,17 @@ func (l *nameCache) lookup(number int, find func(number string) string) string {
 		l.names[number] = found
 	}
 	l.mu.Unlock()
-	found.once.Do(func() { found.name = find(strconv.Itoa(number)) })
+	found.once.Do(func() {
+		name, known := find()
+		if found.name = name; known {
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.names[number] == found {
+			delete(l.names, number)
+		}
+	})
 	return found.name
 }
 

@@ -19,14 +19,16 @@ import (
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
+	"lockstep/edge/getent"
 	"lockstep/edge/outputs"
 	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
 
-// Gateways return the actors that currently serve connections, and other nodes.
+// Gateways return the actors that currently serve connections, the accounts of clients, and other nodes.
 type Gateways struct {
 	Luxi, Wconfd func() *actor.PID
+	Accounts     *getent.Users
 	Nodes        outputs.Nodes // nil: there is no cluster
 }
 
@@ -86,6 +88,7 @@ func Open(
 	queue := QueueOptions(c, api.Table)
 	queue.OfJobs, queue.Livelocks = luxi.DependsOnJob, persistence.LivelockDir(c.RunDir)
 	wconf := socket.Options{Idle: wconfd.Idle, MaxFrame: c.MaxFrame, MaxConns: c.MaxConns, Table: api.Table}
+	queue.Names, wconf.Names, api.accounts = gateways.Accounts, gateways.Accounts, gateways.Accounts
 	for _, spec := range []struct {
 		name    string
 		gateway func() *actor.PID

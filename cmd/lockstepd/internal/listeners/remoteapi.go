@@ -22,6 +22,7 @@ import (
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/edge/admission"
 	"lockstep/edge/console"
+	"lockstep/edge/getent"
 	"lockstep/edge/login"
 	"lockstep/edge/rapi"
 	"lockstep/edge/ratelog"
@@ -38,6 +39,7 @@ type RemoteAPI struct {
 	decisionTimes prometheus.Histogram
 	unlocked      *prometheus.CounterVec // of OnUnlocked
 	collectors    []prometheus.Collector
+	accounts      *getent.Users          // of as= in the users file; nil: those of the node's files
 	logins        *login.Logins          // nil: not used yet
 	server        *server                // nil: not open
 	console       *console.Console       // nil: not open
@@ -164,6 +166,9 @@ func (a *RemoteAPI) commands() login.Commands {
 func (a *RemoteAPI) sharedLogins(log *logrus.Logger) *login.Logins {
 	if a.logins == nil {
 		a.logins = login.New(a.config.Rapi.Users, log)
+		if a.accounts != nil {
+			a.logins.UseAccounts(a.accounts.FindAccount)
+		}
 	}
 	return a.logins
 }

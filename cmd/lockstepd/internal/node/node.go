@@ -219,7 +219,7 @@ func (f frozen) Files() []raftlog.FrozenFile {
 
 // serveNode accepts connections until the daemon is stopped or fails. A stop hands the mastership over and completes what was accepted.
 func (n *node) serveNode(stop context.Context) error {
-	gateways := listeners.Gateways{Luxi: n.luxiGateway, Wconfd: n.wconfdGateway, Nodes: &outputNodes{n}}
+	gateways := listeners.Gateways{Luxi: n.luxiGateway, Wconfd: n.wconfdGateway, Accounts: n.Accounts, Nodes: &outputNodes{n}}
 	open, err := listeners.Open(n.Config, nil, n.Env, gateways, n.RemoteAPI, n.Mond)
 	if err != nil {
 		return err

@@ -42,7 +42,8 @@ func (d *Service) Serve(tree *supervisor.Running, stop context.Context) error {
 		d.stopTree(tree)
 		return err
 	}
-	gateways := listeners.Gateways{Luxi: func() *actor.PID { return tree.Luxi }, Wconfd: func() *actor.PID { return tree.Wconfd }}
+	gateways := listeners.Gateways{Luxi: func() *actor.PID { return tree.Luxi }, Wconfd: func() *actor.PID { return tree.Wconfd },
+		Accounts: d.Accounts}
 	open, err := listeners.Open(d.Config, d.phase.borrowed(), d.Env, gateways, d.RemoteAPI, d.Mond)
 	if err != nil {
 		d.stopTree(tree)

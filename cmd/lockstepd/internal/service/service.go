@@ -41,6 +41,7 @@ type Service struct {
 	Processes *jobprocess.Processes
 	RemoteAPI *listeners.RemoteAPI
 	Mond      *listeners.Mond
+	Accounts  *getent.Users // of the node
 	Ports     supervisor.Ports
 	Settings  supervisor.Settings
 
@@ -88,11 +89,12 @@ func (d *Service) OpenProcesses(stderr *os.File, inCluster bool) {
 // SetPorts sets the ports of the tree that are the same with and without a cluster.
 func (d *Service) SetPorts(owners *ownerwatch.Owners, callers *ownerwatch.Callers) {
 	d.reloadRequests = make(reloadRequests, reloadsWaiting)
+	d.Accounts = getent.New(d.Env.System())
 	d.Ports = supervisor.Ports{
 		Env:          d.Env,
 		Files:        d.RemoteAPI.WithTimes(d.Files),
 		Processes:    d.Processes,
-		Accounts:     getent.New(d.Env.System()),
+		Accounts:     d.Accounts,
 		Owners:       owners,
 		Callers:      callers,
 		Opcodes:      d.reloadRequests,
