@@ -2,6 +2,7 @@ package console
 
 import (
 	"os"
+	accounts "os/user"
 	"strconv"
 
 	"lockstep/core/access"
@@ -43,8 +44,11 @@ func (q *request) refuseOrder(action string, j answer.ListedJob) error {
 // daemonUser is the user of this process, to whom jobs without a submitter belong.
 func daemonUser() access.Submitter {
 	uid := os.Geteuid()
-	name, _ := accountName(strconv.Itoa(uid)) // without a name it is shown as a number
-	return access.Submitter{UID: uid, Name: name}
+	account, err := accounts.LookupId(strconv.Itoa(uid))
+	if err != nil { // without a name it is shown as a number
+		return access.Submitter{UID: uid}
+	}
+	return access.Submitter{UID: uid, Name: account.Username}
 }
 
 // refuseOrders is refuseOrder for several jobs: the refusal of the first that the user may not change. Jobs that are gone do not count.

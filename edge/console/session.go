@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	accounts "os/user"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -56,11 +54,10 @@ var errNoSession = errors.New("no session")
 // sessionCache knows the sessions that browsers have shown lately. It asks for the user's role at each use: the users file and the grants
 // may have changed.
 type sessionCache struct {
-	queue  rapi.Luxi
-	logins *login.Logins
-	now    func() time.Time
-	// account returns the name of the account with a number.
-	account func(uid string) (name string, err error)
+	queue   rapi.Luxi
+	logins  *login.Logins
+	now     func() time.Time
+	account login.FindAccount
 
 	mu    sync.Mutex
 	known map[string]cachedSession // by hash
@@ -73,7 +70,7 @@ type cachedSession struct {
 }
 
 func newSessionCache(queue rapi.Luxi, logins *login.Logins) *sessionCache {
-	return &sessionCache{queue: queue, logins: logins, now: time.Now, account: accountName, known: map[string]cachedSession{}}
+	return &sessionCache{queue: queue, logins: logins, now: time.Now, account: logins.FindAccount, known: map[string]cachedSession{}}
 }
 
 // user is the user of a request's cookie, with the hash of the session. The error is errNoSession, or one of the queue.
@@ -99,34 +96,25 @@ func (s *sessionCache) owner(r *http.Request, cookie string) (user, string, erro
 	if err != nil {
 		return user{}, "", err
 	}
-	who, err := s.ownerOf(found, id)
+	who, err := s.ownerOf(r.Context(), found, id)
 	return who, hash, err
-}
-
-func accountName(uid string) (string, error) {
-	found, err := accounts.LookupId(uid)
-	if err != nil {
-		return "", err
-	}
-	return found.Username, nil
 }
 
 // hasAccount reports whether the account of a link is still there under its name. An account without a name cannot be looked up; it and an
 // account at a time when accounts cannot be read count as there.
-func (s *sessionCache) hasAccount(i access.Identity) bool {
+func (s *sessionCache) hasAccount(ctx context.Context, i access.Identity) bool {
 	if i.Name == "" {
 		return true
 	}
-	name, err := s.account(strconv.Itoa(i.UID))
-	var unknown accounts.UnknownUserIdError
-	return err == nil && name == i.Name || err != nil && !errors.As(err, &unknown)
+	uid, known, err := s.account(ctx, i.Name)
+	return err != nil || known && uid == i.UID
 }
 
 // ownerOf is the user of the session with this id. The error is errNoSession for a user who was removed, or has another password since the
 // login, and for a link of a version that did not note its account.
-func (s *sessionCache) ownerOf(found answer.Session, id []byte) (user, error) {
+func (s *sessionCache) ownerOf(ctx context.Context, found answer.Session, id []byte) (user, error) {
 	if found.Name == "" { // by a link
-		if found.Account == nil || !s.hasAccount(*found.Account) {
+		if found.Account == nil || !s.hasAccount(ctx, *found.Account) {
 			return user{}, errNoSession
 		}
 		return user{Who: found.User, Name: shortUser(found.User), From: *found.Account}, nil

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	accounts "os/user"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -320,30 +319,30 @@ func TestASessionWhileTheQueueDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// The session of a link ends with the account that has made the link: when userdel has removed it, or its number is another user's. While
+// The session of a link ends with the account that has made the link: when userdel has removed it, or it has another number. While
 // accounts cannot be read, and for an account without a name, it goes on.
 func TestTheSessionOfALinkEndsWithItsAccount(t *testing.T) {
 	for name, c := range map[string]struct {
 		account access.Identity
-		later   string // the name of the account with that number
+		later   int // the number of the account with that name; 0: there is none
 		err     error
 		ending  bool
 	}{
-		"it is there":      {alice, "alice", nil, false},
-		"removed":          {alice, "", user1000, true},
-		"another user's":   {alice, "mallory", nil, true},
-		"cannot be read":   {alice, "", errors.New("too many open files"), false},
-		"never had a name": {access.Identity{UID: 1000, GIDs: []int{27}, Login: access.NoUID}, "", user1000, false},
+		"it is there":      {alice, 1000, nil, false},
+		"removed":          {alice, 0, nil, true},
+		"another number":   {alice, 1001, nil, true},
+		"cannot be read":   {alice, 0, errors.New("too many open files"), false},
+		"never had a name": {access.Identity{UID: 1000, GIDs: []int{27}, Login: access.NoUID}, 0, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(b *bench) {
 				var isLater atomic.Bool
-				b.console.sessions.account = func(uid string) (string, error) {
+				b.console.sessions.account = func(_ context.Context, name string) (int, bool, error) {
+					require.Equal(b, "alice", name)
 					if !isLater.Load() {
-						return "alice", nil
+						return 1000, true, nil
 					}
-					require.Equal(b, "1000", uid)
-					return c.later, c.err
+					return c.later, c.later != 0, c.err
 				}
 				b.roleOfLinks("submit")
 				cookie := b.loginByLink(c.account)
@@ -367,8 +366,6 @@ func TestTheSessionOfALinkEndsWithItsAccount(t *testing.T) {
 		})
 	}
 }
-
-const user1000 = accounts.UnknownUserIdError(1000)
 
 var alice = access.Identity{UID: 1000, Name: "alice", GIDs: []int{1000, 27}, Groups: []string{"alice", "ops"}, Login: 1000}
 
@@ -420,7 +417,7 @@ func (b *bench) loginByLink(client access.Identity) *http.Cookie {
 // name of the account.
 func TestTheRoleOfALinkIsAskedForEachTime(t *testing.T) {
 	onBench(t, func(b *bench) {
-		b.console.sessions.account = func(string) (string, error) { return "alice", nil }
+		b.console.sessions.account = func(context.Context, string) (int, bool, error) { return 1000, true, nil }
 		roles := b.roleOfLinks("submit")
 		cookie := b.loginByLink(alice)
 		page := b.get("/ui/help", cookie)

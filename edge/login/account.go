@@ -27,6 +27,11 @@ func accountOfMachine(_ context.Context, name string) (uid int, known bool, err 
 	return uid, err == nil, err
 }
 
+// FindAccount looks up an account as submissions do.
+func (l *Logins) FindAccount(ctx context.Context, name string) (uid int, known bool, err error) {
+	return l.accounts(ctx, name)
+}
+
 // UseAccounts makes submissions look up accounts in another way. It is called before the first login.
 func (l *Logins) UseAccounts(find FindAccount) { l.accounts = find }
 
