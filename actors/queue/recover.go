@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -138,7 +139,7 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 		q.quarantineJob(ctx, s, err.Error(), func(actor.Context, *messages.Failure) {})
 		return
 	}
-	r := q.recoverRecord(ctx, s, j.Status().Final() && !isActive)
+	r := q.recoverRecord(ctx, s, j, j.Status().Final() && !isActive)
 	info := q.newInfo(j, s.Content, r)
 	if len(j.Ops) > 0 {
 		q.submissions.named.add(q.submissionName(j.Ops[0].Input, r.Submitter()), s.Id)
@@ -175,14 +176,18 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 	}
 }
 
-// recoverRecord decodes the record of a job. A file that is no record does not say whose job it is: such a job, unless it has ended, gets
-// the record of an unknown submitter, and its commands do not run. The file stays until the end of the job, because without it the next
-// daemon would take the job for one of its own user. That of an ended job is quarantined.
-func (q *queue) recoverRecord(ctx actor.Context, s *messages.ScannedJob, ended bool) record.Record {
-	if s.Record == nil {
-		return record.Record{}
+// recoverRecord decodes the record of a job. A file that is no record does not say whose job it is, and neither does one that is lost, if
+// the job says that it had a submitter. Such a job, unless it has ended, gets the record of an unknown submitter, and its commands do not
+// run. The file stays until the end of the job, because without it the next daemon could take the job for one of its own user. That of an
+// ended job is quarantined.
+func (q *queue) recoverRecord(ctx actor.Context, s *messages.ScannedJob, j *job.Job, ended bool) (r record.Record) {
+	var err error
+	switch {
+	case s.Record != nil:
+		r, err = record.Decode(s.Record)
+	case !ended && j.NamesSubmitter():
+		err = errors.New("the file is lost")
 	}
-	r, err := record.Decode(s.Record)
 	switch {
 	case err == nil:
 	case ended:

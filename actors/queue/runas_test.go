@@ -103,6 +103,23 @@ func TestAJobWithADamagedRecordRunsAsNoUser(t *testing.T) {
 	}
 }
 
+// A job that says that its record names a submitter, and has no record, runs as no user either, once it has not ended.
+func TestAJobWithALostRecordRunsAsNoUser(t *testing.T) {
+	marked := func(j *job.Job) *job.Job {
+		j.AppendReason(func(int) string { return job.SubmitterSource }, func(int) string { return "uid=1000" }, job.Timestamp{Sec: 1})
+		return j
+	}
+	onRecords(t, runas.Policy{}, nil, []*job.Job{marked(commandJob(1, "OP_RUN_COMMAND")), commandJob(2, "OP_RUN_COMMAND"), marked(ended(3))}, func(t *testing.T, b *bench) {
+		start, specs := b.startedSpecs(1)
+		require.Empty(t, start.RunAs)
+		require.Contains(t, string(specs[0].FailureResult), "it is not known who has submitted the job, so its commands run as no user")
+		_, specs = b.startedSpecs(2)
+		require.Nil(t, specs[0].FailureResult, "it is the daemon's user's")
+		require.NotContains(t, string(b.rowOf(3).Info.Submitter), "-1")
+		b.store.Quiet()
+	})
+}
+
 // A job that cannot be started for a while is not a candidate before that time, and can be canceled meanwhile.
 func TestAJobThatReturnsForAWhile(t *testing.T) {
 	returned := func(b *bench) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
@@ -96,9 +97,9 @@ func newSubmissions(livelock string, remoteOverSocket bool) *submissions {
 // has dropped those that its clients have forged.
 func (s *submissions) withoutForgedReasons(input json.RawMessage, by string) json.RawMessage {
 	if strings.HasPrefix(by, "uid=") && !s.remoteOverSocket {
-		input = job.WithoutReasons(input, job.RemoteSource)
+		return job.WithoutReasons(input, job.UserSource, job.SubmitterSource, job.RemoteSource)
 	}
-	return job.WithoutReasons(input, job.UserSource)
+	return job.WithoutReasons(input, job.UserSource, job.SubmitterSource)
 }
 
 // idle reports that no submission waits for an answer.
@@ -194,6 +195,10 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 	j := job.New(job.ID(id), inputs, priorities, now, s.livelock)
 	if open.by != "" {
 		j.AppendReason(func(int) string { return job.UserSource }, func(int) string { return open.by }, now)
+	}
+	if len(open.submitter) > 0 {
+		owner, _ := access.DecodeSubmitter(open.submitter, access.Submitter{}) // the gateway has encoded it
+		j.AppendReason(func(int) string { return job.SubmitterSource }, func(int) string { return owner.Key() }, now)
 	}
 	j.AppendReason(
 		func(op int) string {

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/access"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -71,12 +72,19 @@ func TestADependencyThatCannotBeResolvedFailsItsSubmission(t *testing.T) {
 
 func TestTheSubmitterIsInTheReasonTrail(t *testing.T) {
 	s := newSubmissions("/livelock", false)
-	s.incoming = append(s.incoming, &submission{by: "ann", drafts: []*messages.JobDraft{
-		draftOf(`{"OP_ID": "OP_TEST_DELAY", "reason": [["` + job.UserSource + `", "bob", 1]]}`)}})
+	forged := draftOf(`{"OP_ID": "OP_TEST_DELAY", "reason": [["` + job.UserSource + `", "bob", 1], ["` + job.SubmitterSource + `", "bob", 1]]}`)
+	s.incoming = append(s.incoming, &submission{by: "ann", drafts: []*messages.JobDraft{forged}},
+		&submission{by: "ann", submitter: access.Submitter{UID: 1000, Name: "ann"}.Encode(), drafts: []*messages.JobDraft{forged}})
 	s.buildNext(job.Timestamp{Sec: 1})
-	encoded := string(s.group.submissions[0].encoded[0])
-	require.Contains(t, encoded, "ann")
-	require.NotContains(t, encoded, "bob")
+	for i, named := range []bool{false, true} {
+		encoded := s.group.submissions[i].encoded[0]
+		require.Contains(t, string(encoded), "ann")
+		require.NotContains(t, string(encoded), "bob")
+		require.Equal(t, named, strings.Contains(string(encoded), `["lockstep:submitter", "uid=1000", `))
+		j, err := job.Decode(encoded)
+		require.NoError(t, err)
+		require.Equal(t, named, j.NamesSubmitter())
+	}
 }
 
 // Rules may read who has submitted a job over the remote API. A client of the socket cannot write that entry, unless the remote API is

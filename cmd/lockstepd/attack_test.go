@@ -433,6 +433,7 @@ func (a *attacked) submissions() (all []attempt) {
 		}
 	}
 	add("with a submitter", asAlice, "unknown field", "LockstepSubmitJobs", []any{map[string]any{"ops": one(command("id")), "submitter": map[string]any{"uid": 0}}})
+	add("with a reason that is no trail", asAlice, "reason", "SubmitJob", one(command("id").with("reason", "none")))
 	for _, parameter := range []string{"run_as", "user", "uid", "submitter", "account"} {
 		add("with the parameter "+parameter, asAlice, parameter, "SubmitJob", one(command("id").with(parameter, "root")))
 	}

@@ -343,6 +343,25 @@ func TestAJobWithADamagedRecord(t *testing.T) {
 	require.Contains(t, string(j.Results[0]), "it is not known who has submitted the job")
 }
 
+// A job whose record is lost runs as nobody, too, if another user than root has submitted it.
+func TestAJobWithALostRecord(t *testing.T) {
+	t.Parallel()
+	d := newUsersDaemon(t)
+	root := d.startAgain("--socket-group", "lockstep")
+	var pause string
+	root.call("ReplaceFilter", &pause, nil, 0, [][]any{{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{})
+	alices, roots := d.dialAs(asAlice).submit(command("id", "-un")), root.submit(command("id", "-un"))
+	d.kill()
+	require.NoError(t, os.Remove(d.path("lib", paths.RecordPath(alices))))
+	require.NoFileExists(t, d.path("lib", paths.RecordPath(roots)))
+	root = d.startAgain("--socket-group", "lockstep")
+	root.call("DeleteFilter", nil, pause)
+	j := root.await(alices)
+	require.Equal(t, "error", j.Status)
+	require.Contains(t, string(j.Results[0]), "it is not known who has submitted the job")
+	require.Equal(t, []string{"root"}, root.await(roots).lines())
+}
+
 // While the start of alice's command waits for a directory that does not answer, other jobs start, and it can be killed. (Linux does not kill a
 // second process that asks for the same directory.)
 func TestADirectoryThatDoesNotAnswer(t *testing.T) {

@@ -81,23 +81,33 @@ func sourcesAndTexts(trail []byte) (entries []string) {
 // daemon writes it: its gateways know the connected user.
 const UserSource = "lockstep:user"
 
+// SubmitterSource is the source of the entry in a reason trail that says that the record of the job names a submitter. Only the daemon writes
+// it. It gives no right: without it a job whose record is lost would be the daemon's user's.
+const SubmitterSource = "lockstep:submitter"
+
 // RemoteSource is the source of the entry in a reason trail that names the user of the remote API or of the console. Only these write it.
 const RemoteSource = "lockstep:rapi"
 
-// WithoutReasons is input without the entries of one source in its reason trail. It is input itself if there are no
+// NamesSubmitter reports whether the reason trail of a job says that the record of the job names a submitter.
+func (j *Job) NamesSubmitter() bool {
+	return len(j.Ops) > 0 && !bytes.Equal(WithoutReasons(j.Ops[0].Input, SubmitterSource), j.Ops[0].Input)
+}
+
+// WithoutReasons is input without the entries of these sources in its reason trail. It is input itself if there are no
 // such entries.
-func WithoutReasons(input json.RawMessage, source string) json.RawMessage {
+func WithoutReasons(input json.RawMessage, sources ...string) json.RawMessage {
 	start, end, isObject := rawjson.MemberRange(input, "reason")
 	trail := input[start:end]
-	if !isObject || !bytes.Contains(trail, []byte(source)) && !bytes.Contains(trail, []byte{'\\'}) {
-		return input // without escapes the source has only one spelling
+	spelled := func(source string) bool { return bytes.Contains(trail, []byte(source)) }
+	if !isObject || !slices.ContainsFunc(sources, spelled) && !bytes.Contains(trail, []byte{'\\'}) {
+		return input // without escapes a source has only one spelling
 	}
 	var others [][]byte
 	dropped := false
 	err := rawjson.ReadList(trail, func(entry []byte) {
 		var parts []json.RawMessage
 		var name string
-		if json.Unmarshal(entry, &parts) == nil && len(parts) > 0 && json.Unmarshal(parts[0], &name) == nil && name == source {
+		if json.Unmarshal(entry, &parts) == nil && len(parts) > 0 && json.Unmarshal(parts[0], &name) == nil && slices.Contains(sources, name) {
 			dropped = true
 			return
 		}
