@@ -81,8 +81,8 @@ func sourcesAndTexts(trail []byte) (entries []string) {
 // daemon writes it: its gateways know the connected user.
 const UserSource = "lockstep:user"
 
-// SubmitterSource is the source of the entry in a reason trail that says that the record of the job names a submitter. Only the daemon writes
-// it. It gives no right: without it a job whose record is lost would be the daemon's user's.
+// SubmitterSource is the source of the entry in a reason trail that says that the record of the job names a submitter. Only the daemon
+// writes it. It gives no right: without it a job whose record is lost would be the daemon's user's.
 const SubmitterSource = "lockstep:submitter"
 
 // RemoteSource is the source of the entry in a reason trail that names the user of the remote API or of the console. Only these write it.

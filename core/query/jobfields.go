@@ -203,7 +203,8 @@ func AddOrigin(info *messages.JobInfo, j *job.Job) {
 		case source == job.UserSource:
 			by, _, _ := strings.Cut(text, ", ")
 			info.User = interned(by)
-		case source == job.SubmissionSource, source == job.SubmitterSource, text == "", strings.HasPrefix(source, "gnt:opcode:"), strings.HasPrefix(source, "gnt:client:"):
+		case source == job.SubmissionSource, source == job.SubmitterSource, text == "",
+			strings.HasPrefix(source, "gnt:opcode:"), strings.HasPrefix(source, "gnt:client:"):
 		default:
 			info.Reasons = append(info.Reasons, interned(text))
 		}

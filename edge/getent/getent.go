@@ -79,7 +79,8 @@ var _ jobs.Accounts = (*Users)(nil)
 
 // New returns a Users that knows none.
 func New(system *actor.ActorSystem) *Users {
-	return &Users{system: system, askMax: askMax, missingFor: missingFor, programs: make(chan struct{}, programsMax), known: map[question]*entry{}}
+	return &Users{system: system, askMax: askMax, missingFor: missingFor, programs: make(chan struct{}, programsMax),
+		known: map[question]*entry{}}
 }
 
 // Find answers `to` with jobs.AccountsFound.

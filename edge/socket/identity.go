@@ -76,8 +76,8 @@ func loginOf(pid int) int {
 	return int(uid)
 }
 
-// Names is the port to the accounts and groups that the files of the node do not have. known is false while that cannot be told. The methods
-// may wait.
+// Names is the port to the accounts and groups that the files of the node do not have. known is false while that cannot be told. The
+// methods may wait.
 type Names interface {
 	UserName(uid int) (name string, known bool)
 	GroupName(gid int) (name string, known bool)
