@@ -54,6 +54,26 @@ func TestOrdersForOwnJobsOnly(t *testing.T) {
 	})
 }
 
+// An order for several jobs changes none of them if one is another user's, whatever the order and the place of that job.
+func TestAnOrderForSeveralJobsWithOneOfAnotherUser(t *testing.T) {
+	alice := access.Submitter{UID: 1000, Name: "alice"}
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submitAs(1, alice.Encode())
+		b.submitAs(2, nil)
+		b.submitAs(3, alice.Encode())
+		for kind := range messages.OrderJob_Kind_name {
+			for _, ids := range [][]int64{{1, 3, 2}, {2, 1, 3}, {99, 1, 2}} {
+				b.client.Ask(b.queue, &messages.OrderJobs{Request: 7, Ids: ids, Kind: messages.OrderJob_Kind(kind), By: "uid=1000(alice), pid=5", OnlyOf: alice.Key()})
+				b.Settle()
+				a := kittest.Expect[*messages.OrderJobsResult](b.client)
+				require.Contains(t, a.Refused.GetText(), "job 2 is root's; to ")
+				require.Empty(t, a.Results)
+				b.store.Quiet()
+			}
+		}
+	})
+}
+
 // A user archives own jobs: one by its id, or all that have ended. Those of others stay.
 func TestOwnJobsAreArchived(t *testing.T) {
 	alice := access.Submitter{UID: 1000, Name: "alice"}

@@ -157,6 +157,9 @@ func (x *Console) applyJobs(q *request) error {
 		return err // none of them is changed
 	}
 	undone, err := x.actOnAll(q, action, ids)
+	if err != nil && undone == len(ids) {
+		return err
+	}
 	if err != nil {
 		text := strings.TrimSuffix(pageErrorOf(err).text, ".")
 		return &pageError{
@@ -171,8 +174,9 @@ func (x *Console) applyJobs(q *request) error {
 	return q.finish(undone == 0, withDone(back, fmt.Sprintf(noticeBulk, len(ids)-undone, len(ids))))
 }
 
-// actOnAll does an action on several jobs, and returns the number of those on which it was not done. An error of the queue ends it, and
-// so does a refusal because of the user's role; the action may have been done on the job whose answer is an error, which counts as undone.
+// actOnAll does an action on several jobs, and returns the number of those on which it was not done. What the queue takes for several jobs
+// is one call: an error is one of all of them, and after a refusal because of the user's role none is changed. Otherwise an error of the
+// queue ends it, and so does such a refusal; the action may have been done on the job whose answer is an error, which counts as undone.
 func (x *Console) actOnAll(q *request, action string, ids []int64) (int, error) {
 	var undone, fresh []int64
 	q.about["action"], q.about["job"] = action, idList(ids)
@@ -184,6 +188,11 @@ func (x *Console) actOnAll(q *request, action string, ids []int64) (int, error) 
 			q.about["new_job"] = idList(fresh)
 		}
 	}()
+	if orderedTogether[action] {
+		var err error
+		undone, err = q.orderAll(action, ids)
+		return len(undone), err
+	}
 	for i, id := range ids {
 		done, next, err := x.act(q, action, id)
 		switch {
@@ -197,6 +206,31 @@ func (x *Console) actOnAll(q *request, action string, ids []int64) (int, error) 
 		}
 	}
 	return len(undone), nil
+}
+
+// orderedTogether are the actions that LockstepOrderJobs has.
+var orderedTogether = map[string]bool{actionCancel: true, actionKill: true, actionHold: true, actionRelease: true, actionPriority: true}
+
+// orderAll gives the same order for several jobs, and returns those for which it was not done.
+func (q *request) orderAll(action string, ids []int64) (undone []int64, err error) {
+	args := []any{action, ids}
+	if action == actionPriority {
+		priority, err := q.priority()
+		if err != nil {
+			return ids, err
+		}
+		args = append(args, priority)
+	}
+	var answers [][]json.RawMessage
+	if err := q.do(rapi.Long, &answers, "LockstepOrderJobs", args...); err != nil {
+		return ids, err
+	}
+	for i, id := range ids {
+		if i >= len(answers) || len(answers[i]) == 0 || string(answers[i][0]) != "true" {
+			undone = append(undone, id)
+		}
+	}
+	return undone, nil
 }
 
 func idList(ids []int64) string {

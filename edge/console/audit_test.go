@@ -51,6 +51,7 @@ var answersOf = map[string]string{
 // effectsOf are answers to calls with an effect.
 var effectsOf = map[string]string{
 	"ArchiveJob": "true", "CancelJob": `[true, ""]`, "ChangeJobPriority": `[true, ""]`, "DeleteFilter": "null", "LockstepEndSession": "null", "LockstepHoldJob": `[true, ""]`,
+	"LockstepOrderJobs":   `[[true, ""], [true, ""], [true, ""]]`,
 	"LockstepNodePromote": "null", "LockstepOpenSession": "null", "LockstepRedeemLink": `{"valid": true, "user": "uid=7(ann), pid=9"}`,
 	"LockstepReplaceFilter": `{"uuid": "76e6367a", "count": 0, "jobs": []}`, "LockstepSetSettings": "null", "LockstepSubmitJobs": "[12]", "SetDrainFlag": "true",
 }
@@ -255,18 +256,18 @@ func TestWhatWasNotDoneIsLoggedAsSuch(t *testing.T) {
 	only("/ui/jobs/7/priority", "priority=hunter2", http.StatusBadRequest, logrus.Fields{"done": false, "job": int64(7)})
 	only("/ui/jobs/7/dance", "", http.StatusBadRequest, logrus.Fields{"done": false, "action": "dance"})
 
-	a.queue.refuses = func(_ string, args ...any) (json.RawMessage, error) {
-		switch args[0] {
-		case int64(8): // has ended
+	a.queue.refuses = func(method string, args ...any) (json.RawMessage, error) {
+		switch {
+		case method == "LockstepOrderJobs":
+			require.Equal(t, []any{"hold", []int64{9, 8, 7}}, args)
+			return json.RawMessage(`[[false, "Job 9 not found in queue"], [false, "Job 8 has ended"], [true, ""]]`), nil
+		case args[0] == int64(8): // has ended
 			return json.RawMessage(`[false, "Job 8 has ended"]`), nil
-		case int64(9):
-			return nil, &wire.Error{Class: "JobLost", Args: []json.RawMessage{json.RawMessage(`"Job 9 not found"`)}}
 		}
 		return nil, nil
 	}
 	only("/ui/jobs/8/cancel", "", http.StatusSeeOther, logrus.Fields{"done": false})
 	w := only("/ui/jobs/apply", "action=hold&id=9&id=8&id=7&back=%2Fui%2Fjobs%3Fname%3Dx", http.StatusSeeOther, logrus.Fields{"done": false, "job": "9,8,7", "undone": "9,8"})
-	require.Equal(t, []string{"LockstepHoldJob"}, a.queue.effects, "job 7 in spite of the others")
 	to, err := url.Parse(w.Header().Get("Location"))
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"name": {"x"}, "done": {"bulk.1.3"}}, to.Query())
@@ -277,9 +278,9 @@ func TestWhatWasNotDoneIsLoggedAsSuch(t *testing.T) {
 		}
 		return nil, nil
 	}
-	w = only("/ui/jobs/apply", "action=cancel&id=7&id=8&id=9", http.StatusServiceUnavailable, logrus.Fields{"done": false, "undone": "8,9"})
+	w = only("/ui/jobs/apply", "action=archive&id=7&id=8&id=9", http.StatusServiceUnavailable, logrus.Fields{"done": false, "undone": "8,9"})
 	require.Contains(t, w.Body.String(), "The action was done for at least 1 of 3 jobs.")
-	require.Equal(t, []string{"CancelJob"}, a.queue.effects, "nothing after the error")
+	require.Equal(t, []string{"ArchiveJob"}, a.queue.effects, "nothing after the error")
 }
 
 func TestNoticesAfterAnAction(t *testing.T) {

@@ -111,6 +111,26 @@ func TestJobsOfOthers(t *testing.T) {
 	}
 }
 
+// An order for several jobs is one call, which the queue refuses as a whole.
+func TestAnOrderForSeveralJobsIsOneCall(t *testing.T) {
+	a := newAudited(t)
+	a.queue.instead["LockstepListJobs"] = jobsOf(ofMember)
+	for action := range orderedTogether {
+		var got [][]any
+		a.queue.refuses = func(method string, args ...any) (json.RawMessage, error) {
+			got = append(got, append([]any{method}, args...))
+			return nil, nil
+		}
+		w, _ := a.postAs("driver", "/ui/jobs/apply", "id=8&id=7&id=9&priority=5&action="+action)
+		require.Equal(t, http.StatusSeeOther, w.Code, action)
+		want := []any{"LockstepOrderJobs", action, []int64{8, 7, 9}}
+		if action == actionPriority {
+			want = append(want, 5)
+		}
+		require.Equal(t, [][]any{want}, got)
+	}
+}
+
 // The queue has the last word: its refusal is shown, and the rest of several jobs is left as it is.
 func TestARefusalOfTheQueueIsShown(t *testing.T) {
 	a := newAudited(t)

@@ -28,7 +28,7 @@ func NewCancelCommand(globals *cli.Globals) *cobra.Command {
   a job that waits before its next opcode stops there;
   a running job is refused and continues, unless --kill is given: its command gets
     SIGTERM, after 10 seconds SIGKILL, and the job fails. The answer comes after
-    the end of the job.
+    the end of the job, for several jobs after the end of all.
 
 ` + selection.ChangeHelp + `
 
@@ -95,8 +95,8 @@ func runCancel(ctx context.Context, opts cancelOptions, globals *cli.Globals, ar
 		done: "canceled",
 	}
 	cancel.order = &jobOrder{kind: "cancel"}
-	if opts.Kill { // the answer for a running job comes at its end
-		cancel.order = nil
+	if opts.Kill {
+		cancel.order.kind = "kill"
 		cancel.done, cancel.verb = "ended", "cancel or kill"
 	}
 	return cancel.forAll(ctx, globals, &opts.chosen, args)
