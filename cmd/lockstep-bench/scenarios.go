@@ -17,6 +17,7 @@ import (
 var scenarios = append([]scenario{
 	{name: "submit", measurements: []string{"Submit/clients=1", "SubmitRate/clients=64", "SubmitGain/clients=64", "SubmitMany"},
 		run: scenarioSubmit},
+	{name: "members", measurements: []string{"SubmitMember/clients=1", "SubmitManyMember"}, run: scenarioMembers},
 	{name: "job", measurements: []string{"Job", "Chain"}, run: scenarioJob},
 	{name: "jobs", measurements: []string{"Jobs/slots=20", "Jobs/slots=64"}, run: scenarioJobs},
 	{name: "output", measurements: []string{"Output", "JobBesideOutput", "OutputMemory"}, run: scenarioOutput},
