@@ -88,6 +88,7 @@ func (c *checkExpected) See(w *World, event any) error {
 		}
 	case jobReturned:
 		delete(c.active, e.id)
+		c.oldest = 0 // a start that came to nothing, maybe after long, has passed no job
 	case garbled:
 		c.damaged(e.id)
 	case processPermitted:
