@@ -15,7 +15,7 @@ func clusterCheckers() []Checker {
 		checkMasters{}, &checkSlots{}, newCheckMarks(), &checkFilters{}, &checkOwnRules{}, &checkHolds{}, &checkLimits{},
 		&checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{}, checkRest{}, &checkClientOrders{}, &checkConfd{},
 		&checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkFollowed{}, &checkPrograms{}, checkConnections{},
-		&checkFence{}, &checkProgress{},
+		&checkFence{}, &checkProgress{}, &checkAudited{}, &checkRoles{}, &checkSubmitters{},
 	}
 }
 

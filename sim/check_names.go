@@ -9,7 +9,7 @@ import (
 
 // checkNames: the name of a job is the one that its client has given it, from the acknowledgement on. It would survive
 // a power loss at that moment. A job of a submission without acknowledgement has its name too, or does not exist. If a
-// client is told that its cancel has succeeded, the record names the client, unless the disk has failed.
+// client is told that its cancel has succeeded, the record names a client, unless the disk has failed.
 type checkNames struct {
 	names        map[string]string // by tag of the job, of all submissions that were sent
 	acknowledged []int64
@@ -80,8 +80,8 @@ func (c *checkNames) authorRecorded(w *World, id int64) error {
 	if !durable {
 		content, _ = w.disk.Surviving(paths.ArchivedRecordPath(id))
 	}
-	if r, err := record.Decode(content); err != nil || r.CanceledBy() != simUser {
-		return fmt.Errorf("job %d: a cancel was confirmed, and its record would not name the client after a power loss", id)
+	if r, err := record.Decode(content); err != nil || accountOf(r.CanceledBy()) == nil {
+		return fmt.Errorf("job %d: a cancel was confirmed, and its record would not name a client after a power loss", id)
 	}
 	return nil
 }

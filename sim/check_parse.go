@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"lockstep/core/access"
 	coreaudit "lockstep/core/audit"
 	"lockstep/core/config"
 	"lockstep/core/config/journal"
@@ -13,6 +14,7 @@ import (
 	"lockstep/core/durations"
 	"lockstep/core/paths"
 	"lockstep/core/record"
+	"lockstep/core/replication"
 	"lockstep/core/session"
 	"lockstep/sim/simdisk"
 )
@@ -103,6 +105,10 @@ func parse(name string, data []byte) (err error) {
 		_, err = config.DecodeSettings(data)
 	case paths.SessionsPath:
 		_, err = session.Decode(data)
+	case paths.AccessPath:
+		_, err = access.DecodeGrants(data)
+	case paths.FeaturesPath:
+		_, err = replication.DecodeFeaturesKnown(data)
 	case paths.DurationsPath:
 		_, err = durations.Decode(data)
 	case paths.TempResPath:

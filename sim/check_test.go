@@ -30,6 +30,8 @@ func TestCheckersBite(t *testing.T) {
 	bites[(&checkWithheld{}).Name()] = true  // TestGanetisProcessesWait
 	bites[(&checkFollowed{}).Name()] = true  // TestFollowersGetEverything
 	bites[(&checkProgress{}).Name()] = true  // TestShownProgressWasSaid
+	bites[(&checkRoles{}).Name()] = true     // TestUsersDoWhatTheyMay
+	bites[(&checkSubmitters{}).Name()] = true
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string

@@ -29,6 +29,7 @@ func allCheckers() []Checker {
 		&checkStarts{}, &checkBegun{}, newCheckMarks(), &checkLogins{}, &checkFound{}, &checkEdited{}, &checkVanished{},
 		&checkOutput{}, &checkFollowed{}, &checkProgress{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
 		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{}, &checkAudited{},
+		&checkRoles{}, &checkSubmitters{},
 	}
 }
 

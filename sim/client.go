@@ -37,6 +37,7 @@ type submission struct {
 	answered bool
 	resent   bool     // it was sent before, with an unknown outcome
 	followed bool     // the client reads all output of the jobs
+	as       *account // in whose name the client submits; nil: its own
 	names    []string // of the jobs, instead of those that the client makes up; nil: there are none
 }
 
@@ -83,6 +84,7 @@ func (w *World) newClient() *client {
 		thread:        kernel.NewThread(w.kernel, w.life),
 		followsMaster: w.oracle != nil,
 		mayDrop:       true,
+		account:       daemonAccount,
 		as:            budget.Client{Name: fmt.Sprintf("client-%d", c.number)},
 	}
 	w.clients = append(w.clients, c)
@@ -100,7 +102,15 @@ func (s *submission) namesJobs() bool {
 }
 
 // isLockstep reports whether the submission is made with LockstepSubmitJobs.
-func (s *submission) isLockstep() bool { return s.namesJobs() || s.followed }
+func (s *submission) isLockstep() bool { return s.namesJobs() || s.followed || s.as != nil }
+
+// account is the account to which the jobs of the submission belong.
+func (s *submission) account() *account {
+	if s.as != nil {
+		return s.as
+	}
+	return s.client.rpc.account
+}
 
 // name is the name of the submission's nth job; "" for none. Jobs of several submissions share names.
 func (s *submission) name(n int) string {
@@ -155,6 +165,9 @@ func (s *submission) rpcCall() (method string, args []any) {
 		named := make([]map[string]any, len(encoded))
 		for i, ops := range encoded {
 			named[i] = map[string]any{"ops": ops, "name": s.name(i), "followed": s.followed}
+			if s.as != nil {
+				named[i]["as"] = map[string]any{"uid": s.as.uid, "name": s.as.name}
+			}
 		}
 		return "LockstepSubmitJobs", []any{named}
 	}

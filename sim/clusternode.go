@@ -120,6 +120,9 @@ func (d *daemon) joinCluster() {
 		OnMastership: d.mastershipChanged,
 		OnMembers:    func([]*messages.Member) {},
 	}
+	if n.world.options.Users {
+		d.ports.Cluster.Peers, d.ports.Cluster.Tunnels = peers{d}, tunnels{d}
+	}
 	tree, err := supervisor.Node(d.ports, d.settings)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err)) // a bug of the simulator

@@ -18,7 +18,8 @@ type simConn struct {
 	daemon  *daemon
 	thread  *kernel.Thread
 	to      *actor.PID // nil: not served yet
-	rpc     *rpcClient // nil: the client has gone
+	from    *rpcClient // whose connection it is
+	rpc     *rpcClient // the same; nil: the client has gone
 	request []byte     // has arrived and was not read yet
 	reading bool
 	closing bool
@@ -46,17 +47,29 @@ func (c *simConn) read() {
 	case c.request != nil:
 		frame := c.request
 		c.request, c.reading = nil, false
-		from := access.Identity{UID: simDaemonUser.UID, Name: simDaemonUser.Name, Login: access.NoUID}
-		if c.rpc != nil {
-			from.Program, from.Daemon = c.rpc.peer.Program, c.rpc.console
-		}
+		received := c.receivedFrame(frame)
 		c.daemon.entrance.move(c, budget.Working)
-		c.thread.Do(func() { c.deliver(&conn.Received{Frame: frame, By: simUser, From: from}) })
+		c.thread.Do(func() { c.deliver(received) })
 	case c.rpc == nil:
 		c.reading = false
 		c.daemon.entrance.leave(c)
 		c.thread.Do(func() { c.deliver(&conn.Closed{}) })
 	}
+}
+
+// receivedFrame is a request with what the socket knows of its client, also after that has gone: the port of nodes knows nothing, and
+// believes the node.
+func (c *simConn) receivedFrame(frame []byte) *conn.Received {
+	if c.from.tunnel != nil {
+		return &conn.Received{Frame: frame, From: access.Unknown(), Forwarded: true}
+	}
+	as := c.from.account
+	if as == nil {
+		as = daemonAccount
+	}
+	from := as.identity()
+	from.Program, from.Daemon = c.from.peer.Program, c.from.console
+	return &conn.Received{Frame: frame, By: as.by(), From: from}
 }
 
 func (c *simConn) deliver(message any) { c.daemon.env.System().Root.Send(c.to, message) }
@@ -138,9 +151,6 @@ func (c *simConn) hangUp() {
 	c.rpc = nil
 	c.read()
 }
-
-// simUser is the user of all simulated clients, as the socket describes the peer of a connection.
-const simUser = "uid=1000(sim), pid=1"
 
 // simDaemonUser is the user of the simulated daemons.
 var simDaemonUser = access.Submitter{UID: 1000, Name: "sim"}

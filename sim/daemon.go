@@ -39,7 +39,8 @@ type daemon struct {
 	mailboxes *mailboxes
 	accept    *kernel.Thread // thread of the listener
 	conns     []*simConn
-	outputs   *outputs // nil: no reader of output has come, and no process that takes readers
+	tunnels   []*tunnel // to masters, for clients of this node
+	outputs   *outputs  // nil: no reader of output has come, and no process that takes readers
 	requests  int
 	queries   *queryServer
 	ready     bool      // accepts connections
@@ -106,7 +107,7 @@ func newDaemon(n *node) *daemon {
 	d.settings = supervisor.Settings{
 		Livelock:       livelock,
 		Daemon:         simDaemonUser,
-		Access:         access.Policy{DaemonUID: simDaemonUser.UID, SocketGID: access.NoUID, Ganeti: w.options.Ganeti},
+		Access:         access.Policy{DaemonUID: simDaemonUser.UID, SocketGID: socketGID, SocketGroup: socketGroup, Ganeti: w.options.Ganeti},
 		BootID:         n.machine.boot(),
 		Locks:          lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
 		About:          call.About{PID: n.machine.lastPid},
@@ -303,8 +304,8 @@ func (n *node) dial(from *rpcClient) *simConn {
 	if d == nil || !d.ready || d.stopping {
 		return nil
 	}
-	c := &simConn{daemon: d, thread: kernel.NewThread(n.world.kernel, d.life), rpc: from}
-	if !from.wconf && !d.entrance.admit(c) {
+	c := &simConn{daemon: d, thread: kernel.NewThread(n.world.kernel, d.life), from: from, rpc: from}
+	if !from.wconf && from.tunnel == nil && !d.entrance.admit(c) {
 		return nil
 	}
 	d.conns = append(d.conns, c)

@@ -28,6 +28,8 @@
 //     vanish or come again. A process keeps output by core/outflow, as lockstep-job does, within much smaller limits.
 //   - Several nodes: package consensus has the log between them, clusternode.go what a node
 //     of a cluster does in addition; docs/simulation.md says more.
+//   - The accounts of clients, as the socket reports them, the statements of nodes about their version, and the tunnels through which
+//     they pass requests of their clients on to the master.
 //   - Clients, as conn.Conn: real frames, one request at a time, a client's
 //     patience, lost connections, and clients that hang up and send again. Their
 //     answers are kept and compared with the disk.

@@ -104,6 +104,9 @@ func (n *node) endDaemon() {
 			c.rpc.lost(c)
 		}
 	}
+	for _, t := range d.tunnels {
+		t.rpc.hangUp()
+	}
 	if n.clustered() {
 		n.cluster.daemonEnded()
 	}

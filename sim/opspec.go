@@ -17,7 +17,7 @@ import (
 // "any=2:node/a,node/b"; and a label of its kind, "kind=backup". Any opcode may depend on jobs, "after=-1" or
 // "after=12:success,error"; be one of at most so many that run,
 // "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name the
-// submission that it belongs to, "request=word".
+// submission that it belongs to, "request=word"; or say that the daemon's user has sent it, "claims".
 type OpSpec string
 
 // opInput is the input of an opcode in a submission.
@@ -40,6 +40,9 @@ type opInput struct {
 }
 
 type reasonEntry [3]any
+
+// claimSource is the source of the entry in a reason trail that says who has submitted a job.
+const claimSource = "lockstep:user"
 
 // Encode encodes the opcode as a client sends it. The tag identifies its job. Words that are not known become the OP_ID.
 func (o OpSpec) Encode(tag string) json.RawMessage {
@@ -92,6 +95,8 @@ func (op *opInput) commonWords(words []string) (others []string) {
 			op.Reason = append(op.Reason, reasonEntry{"sim", value, 1})
 		case "request":
 			op.Reason = append(op.Reason, reasonEntry{job.SubmissionSource, value, 1})
+		case "claims":
+			op.Reason = append(op.Reason, reasonEntry{claimSource, daemonAccount.by(), 1})
 		case "priority":
 			op.Priority = json.Number(value)
 		default:

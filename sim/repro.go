@@ -27,6 +27,7 @@ type Repro struct {
 	Ganeti    int       `json:"ganeti,omitempty"`    // see runOptions
 	Followers int       `json:"followers,omitempty"` // see runOptions
 	Progress  int       `json:"progress,omitempty"`  // see runOptions
+	Users     int       `json:"users,omitempty"`     // see runOptions
 	Mutation  string    `json:"plant,omitempty"`
 	Schedule  *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
@@ -67,6 +68,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 		Programs:  c.Programs,
 		Followers: c.Followers,
 		Progress:  c.Progress,
+		Users:     c.Users,
 		Mutations: mutations,
 		Schedule:  c.Schedule,
 		Sink:      sink,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockstep/actors/conn"
+	"lockstep/actors/standby"
 	"lockstep/core/budget"
 	"lockstep/core/wire"
 	"lockstep/sim/kernel"
@@ -26,6 +27,14 @@ type rpcClient struct {
 	calls   int           // number of calls so far
 	mayDrop bool          // it hangs up now and then
 	as      budget.Client // for the entrance of the daemon
+	// account is whose process it is; nil: the daemon's user's.
+	account *account
+	// forges: each request claims to come from the daemon's user.
+	forges bool
+	// forwards: it stays at its node, and asks to be forwarded to the master.
+	forwards  bool
+	forwarded bool    // the master answers at the other end of conn
+	tunnel    *tunnel // whose far end it is; nil: none's
 	// takesAfter is how long it leaves an answer in the connection.
 	takesAfter time.Duration
 	// followsMaster says that it tries the next node when a node answers that it is not the
@@ -54,7 +63,7 @@ func (c *rpcClient) call(method string, args []any, timeout time.Duration, done 
 	var try func()
 	try = func() {
 		c.retrying = false
-		c.callNode(method, args, timeout, func(result json.RawMessage, err error) {
+		c.callMaster(method, args, timeout, func(result json.RawMessage, err error) {
 			if err != nil {
 				c.tryNextNode(err)
 			}
@@ -67,6 +76,25 @@ func (c *rpcClient) call(method string, args []any, timeout time.Duration, done 
 		})
 	}
 	try()
+}
+
+// callMaster makes a call to the selected node. If that node is not the master, a client that asks to be forwarded does so, and makes the
+// call again.
+func (c *rpcClient) callMaster(method string, args []any, timeout time.Duration, done func(json.RawMessage, error)) {
+	c.callNode(method, args, timeout, func(result json.RawMessage, err error) {
+		if !c.forwards || !isNotMaster(err) {
+			done(result, err)
+			return
+		}
+		c.callNode(standby.ForwardMethod, nil, timeout, func(result json.RawMessage, err error) {
+			if err != nil {
+				done(result, err)
+				return
+			}
+			c.forwarded = true
+			c.callNode(method, args, timeout, done)
+		})
+	})
 }
 
 // Number of nodes and pauses with which a client looks for the master.
@@ -100,14 +128,17 @@ func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, d
 	if err != nil {
 		panic(err)
 	}
+	if c.forges {
+		frame = wire.WithUser(frame, daemonAccount.by(), daemonAccount.identity().Encode())
+	}
 	if c.conn == nil {
-		c.conn = c.node.dial(c)
+		c.conn, c.forwarded = c.node.dial(c), false
 	}
 	if c.conn == nil {
 		c.thread.Do(func() { done(nil, errNoDaemon) })
 		return
 	}
-	c.done = c.audited(frame, done)
+	c.done = c.audited(frame, c.watched(method, args, done))
 	c.calls++
 	conn := c.conn
 	c.stopTimer = c.world.clock.After(timeout, c.thread.Life, func() {
@@ -155,6 +186,10 @@ func (c *rpcClient) answered(from *simConn, frame []byte) {
 		if c.conn != from {
 			return
 		}
+		if c.tunnel != nil {
+			c.tunnel.answered(frame)
+			return
+		}
 		result, err := wire.DecodeResponse(frame)
 		var failed *wire.Error
 		if err != nil && !errors.As(err, &failed) {
@@ -168,6 +203,9 @@ func (c *rpcClient) lost(from *simConn) {
 	c.thread.Do(func() {
 		if c.conn == from {
 			c.conn = nil
+			if c.tunnel != nil {
+				c.tunnel.ended()
+			}
 			c.finish(nil, errConnectionLost)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/sim/simdisk"
 )
 
 // runOptions are the options of a run over random work.
@@ -22,6 +23,7 @@ type runOptions struct {
 	Holders   int             // in about one of so many seeds job programs take time to load, and clients hold jobs meanwhile; 0: none
 	Followers int             // about one of so many seeds has clients that follow the output of their jobs; 0: none
 	Progress  int             // about one of so many seeds has clients that look at the progress of commands; 0: none
+	Users     int             // about one of so many seeds has clients of several accounts with different roles; 0: none
 	Ganeti    int             // in about one of so many seeds Ganeti's program runs the jobs of its opcodes, on one node; 0: none
 	Mutations Mutations
 	Sink      func(Line)
@@ -62,12 +64,13 @@ const (
 func simulate(seed uint64, o runOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	clients := configClients(seed, o.Config)
-	browsers := browserCount(seed)
+	browsers, users := browserCount(seed), userCount(seed, o.Users)
 	w := New(Options{
 		Seed:       seed,
 		Networks:   clients > 0,
 		Browsers:   browsers > 0,
-		Ganeti:     o.Nodes <= 1 && ganetiSeed(seed, o.Ganeti),
+		Users:      users > 0,
+		Ganeti:     o.Nodes <= 1 && users == 0 && ganetiSeed(seed, o.Ganeti),
 		Slots:      1 + rng.IntN(4),
 		Starts:     1 + rng.IntN(3),
 		Writers:    1 + rng.IntN(4),
@@ -97,6 +100,9 @@ func simulate(seed uint64, o runOptions) Result {
 		w.holders = newHolders(w, holders)
 	}
 	w.addOthers(seed, o)
+	if users > 0 {
+		w.users = newUsers(w, users)
+	}
 	if o.Schedule != nil {
 		w.injector.replay(o.Schedule.Faults)
 		if o.Schedule.Order != 0 {
@@ -214,6 +220,7 @@ func (w *World) workDone(work *workload) bool {
 		w.programWork.done() &&
 		w.followers.done() &&
 		w.progressWork.done() &&
+		w.users.done() &&
 		w.crowd.done() &&
 		w.removals.done() &&
 		w.kernel.Idle() &&
@@ -242,8 +249,10 @@ func (w *World) finish() {
 }
 
 // serial is the last id given, as on the disk; 0 if that cannot be read.
-func (w *World) serial() int64 {
-	f := w.disk.Find(paths.SerialPath)
+func (w *World) serial() int64 { return serialOn(w.disk) }
+
+func serialOn(disk *simdisk.Disk) int64 {
+	f := disk.Find(paths.SerialPath)
 	if f == nil {
 		return 0
 	}

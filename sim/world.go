@@ -27,6 +27,7 @@ type Options struct {
 	ReportMax  int
 	Networks   bool // the first configuration has a network, see simNetwork
 	Browsers   bool // daemons keep sessions of the console
+	Users      bool // clients have accounts and roles; nodes of a cluster tell each other their version, and forward clients
 	Ganeti     bool // Ganeti's program runs Ganeti's opcodes. One node
 	FaultRates FaultRates
 	Checkers   []Checker // nil: all
@@ -149,6 +150,7 @@ type World struct {
 	holders      *holders      // nil: job programs load in no time, and no client waits for starts
 	followers    *followers    // nil: no client follows the output of jobs
 	progressWork *progressWork // nil: no client looks at the progress of commands
+	users        *users        // nil: all clients are of the daemon's user
 	panics       uint64        // injected panics so far
 	finalListing []listed      // the daemon's list of jobs at the end
 }

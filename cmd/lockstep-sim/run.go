@@ -91,6 +91,8 @@ func (o *runOptions) reproFlags(c *cobra.Command) {
 		"about one of `n` seeds has clients that follow the output of their jobs; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Progress, "progress", sim.ProgressSeeds,
 		"about one of `n` seeds has clients that look at the progress of commands; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Users, "users", sim.UserSeeds,
+		"about one of `n` seeds has clients of several accounts with different roles; 1: all, 0: none")
 	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "the `name` of a mutation, a bug built into the run; run --help lists them")
 }
 
