@@ -115,7 +115,11 @@ func (b *ssconfBehind) names(c *model.Config, r coremonitor.Reading, release str
 		return b.files // the files are read again soon
 	}
 	b.of, b.taken, b.files = c, r.Taken, nil
-	wanted, err := ssconf.Of(c, release).Files()
+	values := ssconf.Of(c, release)
+	if _, found := r.Files[ssconf.FilesOfHypervisors()[0]]; !found { // lockstep's own mode
+		values = values.WithoutHypervisors()
+	}
+	wanted, err := values.Files()
 	if err != nil {
 		return nil // the actor that writes the files reports it
 	}

@@ -1,5 +1,6 @@
 // Package ssconf is the actor that writes the ssconf files of its node in lockstep's own mode (config.md 9). In Ganeti
-// mode the node daemons write them, and the actor is not in the tree.
+// mode the node daemons write them, and the actor is not in the tree. There are no files about hypervisors: nothing in lockstep's own mode
+// reads them. After a start the actor removes those that an earlier version has written; that version writes them again at its start.
 //
 // It owns the files ssconf_* of the data directory, and is their only writer. The storage of the configuration on this node tells
 // it each configuration that is durable there (configstore.CopyPublished), in a cluster on each node. The actor computes the
@@ -90,6 +91,9 @@ func (w *ssconf) update(ctx actor.Context) {
 		return
 	}
 	w.busy = true
+	if w.computed == nil {
+		w.removeFormer(ctx)
+	}
 	if w.computed == nil || !coressconf.Unchanged(w.computed, w.latest) {
 		w.compute()
 	}
@@ -108,9 +112,21 @@ func (w *ssconf) update(ctx actor.Context) {
 	w.store.Write(ctx, write, func(ctx actor.Context, m *messages.ChangeFilesResult) { w.wrote(ctx, write, m.Failures) })
 }
 
+// removeFormer removes the files that earlier versions wrote. If that fails, the next start tries again.
+func (w *ssconf) removeFormer(ctx actor.Context) {
+	remove := &messages.RemoveFiles{Op: "ssconf", Paths: coressconf.FilesOfHypervisors(), Unsynced: true}
+	w.store.Remove(ctx, remove, func(_ actor.Context, m *messages.ChangeFilesResult) {
+		if len(m.Failures) > 0 {
+			w.config.Env.Log().WithFields(logrus.Fields{"path": m.Failures[0].Path, "err": m.Failures[0].Failure}).
+				Warn("a file of an earlier version cannot be removed; the next start tries again")
+		}
+	})
+}
+
 func (w *ssconf) compute() {
-	files, err := coressconf.Of(w.latest, w.config.Release).Files()
-	refused := len(coressconf.Keys()) - len(files)
+	values := coressconf.Of(w.latest, w.config.Release).WithoutHypervisors()
+	files, err := values.Files()
+	refused := len(values) - len(files)
 	if refused > w.refused {
 		w.config.Env.Log().WithField("err", err).Error("ssconf values are too long; their files keep their content")
 	}

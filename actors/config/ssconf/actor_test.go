@@ -73,7 +73,7 @@ func tag(name string) func(*model.Edit) {
 // wantFiles requires that the disk has exactly the values of the configuration.
 func (b *bench) wantFiles() {
 	b.Helper()
-	files, err := values.Of(b.config, release).Files()
+	files, err := values.Of(b.config, release).WithoutHypervisors().Files()
 	require.NoError(b, err)
 	require.Len(b, b.disk.Names(), len(files))
 	for _, f := range files {
@@ -96,9 +96,10 @@ func (b *bench) wantWrites(count int, keys ...string) {
 func TestFilesFollowTheConfiguration(t *testing.T) {
 	onBench(t, func(b *bench) {
 		require.NoError(t, b.disk.Replace("before", "ssconf_cluster_name", []byte("former\n")))
+		require.NoError(t, b.disk.Replace("before", "ssconf_hypervisor_list", []byte("of an earlier version\n")))
 		b.wantWrites(0)
 		b.publish(nothing)
-		b.wantWrites(34)
+		b.wantWrites(22)
 		b.wantFiles()
 		b.Advance(ssconf.Interval)
 		b.publish(tag("x"))
@@ -129,7 +130,7 @@ func TestFilesFollowTheConfiguration(t *testing.T) {
 func TestAChangeThatIsTakenBack(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.publish(nothing)
-		b.wantWrites(34)
+		b.wantWrites(22)
 		former := b.config
 		b.publish(tag("x"))
 		b.config = former
@@ -156,7 +157,7 @@ func TestLatestConfigurationCounts(t *testing.T) {
 		b.publish(tag("c"))
 		block.Release()
 		b.Settle()
-		b.wantWrites(34)
+		b.wantWrites(22)
 		require.Equal(t, "a\n", b.disk.Content("ssconf_cluster_tags"))
 		b.Advance(ssconf.Interval)
 		b.wantWrites(1, "cluster_tags")
@@ -175,7 +176,7 @@ func TestFailedWrites(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.disk.Fail("replace ssconf ssconf_cluster_tags", 3)
 		b.publish(tag("a"))
-		b.wantWrites(34)
+		b.wantWrites(22)
 		require.Len(t, b.Logged("write of ssconf files failed; they are written again after a pause"), 1)
 		b.Advance(100 * time.Millisecond)
 		b.wantWrites(1, "cluster_tags")
@@ -211,7 +212,7 @@ func TestFailedWriteOfAFormerValue(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.publish(nothing)
 		b.Advance(ssconf.Interval)
-		b.wantWrites(34)
+		b.wantWrites(22)
 		before := b.config
 		b.disk.Fail("replace ssconf ssconf_cluster_tags", 1)
 		b.publish(tag("a"))
@@ -229,7 +230,7 @@ func TestRestart(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.publish(tag("a"))
 		b.Advance(ssconf.Interval)
-		b.wantWrites(34)
+		b.wantWrites(22)
 		block := b.disk.Block("replace ssconf ssconf_cluster_tags")
 		b.publish(tag("b"))
 		block.Entered()
@@ -238,7 +239,7 @@ func TestRestart(t *testing.T) {
 		b.publish(tag("c"))
 		block.Release()
 		b.Advance(time.Hour)
-		b.wantWrites(35)
+		b.wantWrites(23)
 		b.wantFiles()
 		b.publisher.Quiet()
 	})
@@ -251,7 +252,7 @@ func TestRestartOfTheStore(t *testing.T) {
 		b.publish(tag("a"))
 		b.wantWrites(0)
 		b.Advance(kittest.Backoff)
-		b.wantWrites(34)
+		b.wantWrites(22)
 		b.wantFiles()
 	})
 }
@@ -261,7 +262,7 @@ func TestValueThatIsTooLong(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.publish(tag("a"))
 		b.Advance(ssconf.Interval)
-		b.wantWrites(34)
+		b.wantWrites(22)
 		for i := range 3 {
 			b.publish(func(e *model.Edit) {
 				v := e.Config().Cluster.Value
@@ -287,7 +288,7 @@ func TestWithoutConfiguration(t *testing.T) {
 		require.Empty(t, disk.Names())
 		e.Send(writer, &configstore.CopyPublished{Config: fresh(t)})
 		e.Settle()
-		require.Len(t, disk.Names(), 34)
+		require.Len(t, disk.Names(), 22)
 		require.Empty(t, disk.Calls("sync"), "the start after a power loss writes the files")
 	})
 }

@@ -15,6 +15,12 @@ var keys = []string{
 	"primary_ip_family", "release_version", "shared_file_storage_dir", "ssh_ports", "uid_pool",
 }
 
+// ofHypervisors are the keys about hypervisors and the disks of their instances. A node in lockstep's own mode has no files of them.
+var ofHypervisors = []string{
+	"enabled_user_shutdown", "file_storage_dir", "gluster_storage_dir", "hvparams_chroot", "hvparams_fake", "hvparams_kvm", "hvparams_lxc",
+	"hvparams_xen-hvm", "hvparams_xen-pvm", "hypervisor_list", "node_vm_capable", "shared_file_storage_dir",
+}
+
 // Keys returns all keys, sorted.
 func Keys() []string { return append([]string{}, keys...) }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,24 @@ func Of(c *model.Config, release string) Values {
 	groups := nicely(c.Groups, func(g *model.NodeGroup) string { return g.Name })
 	v["nodegroups"] = lines(groups, func(g *model.NodeGroup) string { return g.UUID + " " + g.Name })
 	return v
+}
+
+// WithoutHypervisors returns the values of which a node in lockstep's own mode has files.
+func (v Values) WithoutHypervisors() Values {
+	rest := maps.Clone(v)
+	for _, key := range ofHypervisors {
+		delete(rest, key)
+	}
+	return rest
+}
+
+// FilesOfHypervisors are the paths of the other files.
+func FilesOfHypervisors() []string {
+	var files []string
+	for _, key := range ofHypervisors {
+		files = append(files, paths.SsconfPrefix+key)
+	}
+	return files
 }
 
 // Unchanged reports whether two configurations certainly have the same values for the same release. It computes no
@@ -208,12 +227,12 @@ type File struct {
 // contentMax is the maximum length of a file; readers reject longer ones.
 const contentMax = 131072
 
-// Files returns the files of all keys whose values are not too long. The error names the values that are; their files
+// Files returns the files of the keys whose values are not too long. The error names the values that are; their files
 // keep their content.
 func (v Values) Files() ([]File, error) {
 	var files []File
 	var errs []error
-	for _, key := range Keys() {
+	for _, key := range slices.Sorted(maps.Keys(v)) {
 		content := strings.Join(v[key], "\n")
 		if content != "" && !strings.HasSuffix(content, "\n") {
 			content += "\n"
