@@ -125,34 +125,63 @@ func (m *model) table(room int) []string {
 	if at >= m.top+visible {
 		m.top = at - visible + 1
 	}
-	header := fmt.Sprintf("  %7s  %-9s %9s  %-16s %s", "Id", "Status", "Time", "Name", "What, and why it waits or how it ended")
+	names := nameWidth(rows)
+	header := m.line("  ", "     Id", "Status   ", "     Time", "Name", names, "What, and why it waits or how it ended")
 	lines := []string{m.colours.Title(header)}
 	if len(rows) == 0 {
 		return append(lines, "", "  No job.")
 	}
 	for i := m.top; i < min(len(rows), m.top+visible); i++ {
-		lines = append(lines, m.row(&rows[i], i == at))
+		lines = append(lines, m.row(&rows[i], i == at, names))
 	}
 	return lines
 }
 
-func (m *model) row(j *answer.ListedJob, selected bool) string {
+// nameMax is the largest width of the column for names.
+const nameMax = 16
+
+// nameWidth is the width of the column for the names of jobs; 0 if none has a name.
+func nameWidth(rows []answer.ListedJob) int {
+	width := 0
+	for i := range rows {
+		width = max(width, text.StringWidthWithoutEscSequences(term.Visible(rows[i].Name)))
+	}
+	return min(width, nameMax)
+}
+
+func (m *model) row(j *answer.ListedJob, selected bool, names int) string {
 	mark := "  "
 	if selected {
 		mark = m.colours.Title("> ")
 	}
+	status := cli.StatusText(m.colours, j.Status)
+	status += strings.Repeat(" ", max(0, 9-len(j.Status)))
+	return m.line(mark, fmt.Sprintf("%7d", j.ID), status, fmt.Sprintf("%9s", m.elapsed(j)), term.Visible(j.Name), names, m.what(j))
+}
+
+// line is a line of the table. names is the width of the column for names; 0: there is none.
+func (m *model) line(mark, id, status, took, name string, names int, what string) string {
+	line := mark + id + "  " + status + " " + took + "  "
+	if names > 0 {
+		names = max(names, len("Name"))
+		line += text.Pad(text.Snip(name, names, "…"), names+2, ' ')
+	}
+	return line + text.Snip(what, max(m.width-text.StringWidthWithoutEscSequences(line), 1), "…")
+}
+
+// what is the command or the progress of a job, and why it waits or how it ended.
+func (m *model) what(j *answer.ListedJob) string {
 	what := cli.Work(j.Summary)
 	if j.Progress != nil {
 		what = cli.ProgressText(j.Progress, m.now()) + "  – " + what
 	}
 	if note := m.state.why[j.ID]; note != "" {
-		what += "  – " + term.Visible(note)
-	} else if j.Result != "" {
-		what += "  – " + term.Visible(j.Result)
+		return what + "  – " + term.Visible(note)
 	}
-	status := cli.StatusText(m.colours, j.Status)
-	status += strings.Repeat(" ", max(0, 9-len(j.Status)))
-	return fmt.Sprintf("%s%7d  %s %9s  %-16s %s", mark, j.ID, status, m.elapsed(j), term.Shortened(term.Visible(j.Name), 16), what)
+	if j.Result != "" {
+		return what + "  – " + term.Visible(j.Result)
+	}
+	return what
 }
 
 // elapsed is how long a job waits, runs or has run; "-" for a job that has ended without a start.
