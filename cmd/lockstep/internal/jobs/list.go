@@ -245,7 +245,8 @@ type column struct {
 	rank int
 }
 
-// columns are the columns of the table: those for names, results and progress only if a job has one.
+// columns are the columns of the table: those for names, results and progress only if a job has one, that for priorities only if a job has
+// another one than normal.
 func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 	list := []column{{title: "ID", cell: func(job ListedJob) string { return strconv.FormatInt(job.ID, 10) }}}
 	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Name != "" }) {
@@ -264,8 +265,11 @@ func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 			return cli.ProgressText(job.said, now)
 		}})
 	}
+	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Priority != cli.PriorityNormal }) {
+		priority := func(job ListedJob) string { return cli.PriorityName(job.Priority) }
+		list = append(list, column{title: "Priority", rank: 1, cell: priority})
+	}
 	return append(list,
-		column{title: "Priority", rank: 1, cell: func(job ListedJob) string { return cli.PriorityName(job.Priority) }},
 		column{title: "What", wide: true, cell: func(job ListedJob) string { return treeMark(job.depth) + cli.Work(job.Summary) }},
 		column{title: "Received", rank: 2, cell: func(job ListedJob) string {
 			if job.Received.IsZero() {
