@@ -23,7 +23,9 @@ type printed struct {
 
 var errNoConsole = errors.New(`the daemon has no console. To turn it on, start the daemon again with
   --rapi-address 127.0.0.1:5080
-or with this line in the settings of its unit (~/.config/lockstep/lockstepd.yaml of a user, /etc/lockstep/lockstepd.yaml of the system):
+or another port, if that one is in use: the log of the daemon says so. In the
+settings of its unit (~/.config/lockstep/lockstepd.yaml of a user,
+/etc/lockstep/lockstepd.yaml of the system) the line is
   rapi-address: 127.0.0.1:5080`)
 
 // NewCommand is the command open.
