@@ -29,11 +29,13 @@ func TestProvenAdversariesStarveNobody(t *testing.T) {
 
 // Adversaries of many seeds starve nobody.
 func TestAdversariesStarveNobody(t *testing.T) {
-	for seed := range longtest.Times(uint64(100)) {
-		for _, order := range []string{config.OrderPlain, config.OrderExpected} {
-			r := RunAdversary(seed, AdversaryOptions{Order: order})
-			require.NoError(t, r.Err, "seed %d, order %s", seed, order)
-		}
+	for _, order := range []string{config.OrderPlain, config.OrderExpected} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			for seed := range longtest.Times(uint64(100)) {
+				require.NoError(t, RunAdversary(seed, AdversaryOptions{Order: order}).Err, "seed %d", seed)
+			}
+		})
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	seedsFlag        = flag.Int("seeds", 1000, "how many seeds TestSeeds runs")
-	clusterSeedsFlag = flag.Int("cluster-seeds", 150, "how many seeds TestClusterSeeds runs")
+	seedsFlag        = flag.Int("seeds", 200, "how many seeds TestSeeds runs")
+	clusterSeedsFlag = flag.Int("cluster-seeds", 50, "how many seeds TestClusterSeeds runs")
 	firstFlag        = flag.Uint64("first-seed", 1, "the first seed that TestSeeds runs")
 )
 
@@ -37,7 +37,7 @@ func requireGood(t *testing.T, nodes int, kinds string, r Result) {
 	}
 }
 
-// TestSeeds runs random work, without faults and with faults of all kinds.
+// TestSeeds runs random work, without faults and with faults of all kinds. CI also runs make sim, which has more seeds of each kind of client.
 func TestSeeds(t *testing.T) {
 	sweepSeeds(t, 1, *seedsFlag, 5)
 }
@@ -58,7 +58,7 @@ func TestReadersFindEveryJob(t *testing.T) {
 	require.NoError(t, err)
 	blind, err := findMutation("blind-to-archive")
 	require.NoError(t, err)
-	for nodes, seeds := range map[int]uint64{1: 200, 3: 40} {
+	for nodes, seeds := range map[int]uint64{1: 60, 3: 15} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
 			bites := 0
@@ -81,7 +81,7 @@ func TestHoldersCrossStarts(t *testing.T) {
 	require.NoError(t, err)
 	hasty, err := findMutation("hasty-answers")
 	require.NoError(t, err)
-	for nodes, seeds := range map[int]uint64{1: 200, 3: 40} {
+	for nodes, seeds := range map[int]uint64{1: 60, 3: 15} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
 			for i := range longtest.Times(seeds) {
