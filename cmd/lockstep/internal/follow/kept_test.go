@@ -330,3 +330,25 @@ func TestANoteIsNotOutput(t *testing.T) {
 		require.Contains(t, s.err.String(), "output is not kept from here on")
 	}
 }
+
+// While the files of a job are asked, which may take long, other jobs are shown; a piece of them is shown alone.
+func TestOtherJobsAreShownWhileKeptOutputIsAsked(t *testing.T) {
+	var showing sync.Mutex
+	var got []string
+	var v Views
+	v.SetKept(func(part end.Kept, take func([]byte) bool) int64 {
+		require.True(t, showing.TryLock(), "others can be shown")
+		showing.Unlock()
+		require.True(t, take([]byte("one\n")))
+		return part.From + 4
+	})
+	v.AskUnlocked(&showing, func() { got = append(got, "room") })
+	showing.Lock()
+	require.EqualValues(t, 7, v.Lines.Kept(end.Kept{From: 3, To: 9}, func(output []byte) bool {
+		require.False(t, showing.TryLock(), "no other job is shown")
+		got = append(got, string(output))
+		return true
+	}))
+	require.False(t, showing.TryLock())
+	require.Equal(t, []string{"room", "one\n"}, got)
+}

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"sync"
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
@@ -28,6 +29,22 @@ func ViewsOf(ctx context.Context, globals *cli.Globals, daemon *client.Session, 
 
 // SetKept sets how kept output is read.
 func (v *Views) SetKept(kept delivery.ReadKept) { v.Events.Kept, v.Lines.Kept = kept, kept }
+
+// AskUnlocked lets other jobs be shown while kept output is asked of a node, which may be silent for long: showing, which is locked while a
+// view is called, is locked again for each piece, after shown has made room for it.
+func (v *Views) AskUnlocked(showing sync.Locker, shown func()) {
+	kept := v.Lines.Kept
+	v.SetKept(func(part end.Kept, take func([]byte) bool) int64 {
+		showing.Unlock()
+		defer showing.Lock()
+		return kept(part, func(output []byte) bool {
+			showing.Lock()
+			defer showing.Unlock()
+			shown()
+			return take(output)
+		})
+	})
+}
 
 // Keeps is part of LiveView. Of each stream the files have the beginning, so that the last lost byte stands for all. Messages are nowhere
 // else than in the log.

@@ -162,6 +162,9 @@ func newLogView(
 	return v
 }
 
+// Beside is part of oneOfSeveral.
+func (v *logView) Beside(showing sync.Locker) { v.AskUnlocked(showing, func() {}) }
+
 // ShowChange is part of follow.LiveView.
 func (v *logView) ShowChange(c follow.Change) { v.Show(c.Entries) }
 

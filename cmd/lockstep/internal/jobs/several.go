@@ -65,10 +65,17 @@ func liveOf(ctx context.Context, daemon *client.Session, id int64, view follow.L
 		Open: func() *follow.Stream { return follow.OpenStream(ctx, daemon, id, follows) }}
 }
 
+// oneOfSeveral is the view of one of several jobs.
+type oneOfSeveral interface {
+	follow.LiveView
+	// Beside lets the views of other jobs, which share the lock, be called while this one asks a node for output.
+	Beside(showing sync.Locker)
+}
+
 // followSeveral follows jobs to their ends, at the same time, each with its view; they are called one at a time. show takes what said
 // brings of the progress of their commands; said may be nil. done is called once for each job, with the follower of the job after its end.
 // The first error ends all.
-func followSeveral[V follow.LiveView](
+func followSeveral[V oneOfSeveral](
 	ctx context.Context, daemon *client.Session, views map[int64]V, follows bool,
 	said <-chan []answer.ListedJob, show func([]answer.ListedJob), done func(V, *follow.Follower, string) error,
 ) error {
@@ -81,6 +88,7 @@ func followSeveral[V follow.LiveView](
 	results := make(chan error, len(views))
 	var following sync.WaitGroup
 	for id, view := range views {
+		view.Beside(&showing)
 		following.Go(func() {
 			session := daemon.Other()
 			defer session.Close()

@@ -169,6 +169,9 @@ func newWatched(ctx context.Context, globals *cli.Globals, daemon *client.Sessio
 	return w
 }
 
+// Beside is part of oneOfSeveral.
+func (w *watched) Beside(showing sync.Locker) { w.AskUnlocked(showing, w.line.Clear) }
+
 // ShowChange is part of follow.LiveView.
 func (w *watched) ShowChange(c follow.Change) {
 	if w.JSON {
