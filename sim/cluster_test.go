@@ -95,7 +95,7 @@ func TestClusterCheckersBite(t *testing.T) {
 		},
 		"order: nobody gets older": {
 			checker:  func() Checker { return &checkStartOrder{} },
-			mutation: "no-ageing", from: 640, within: 60,
+			mutation: "no-ageing", from: 520, within: 60,
 		},
 		"table: appends to the journal of the locks are torn": {
 			checker:  func() Checker { return &checkTable{} },
