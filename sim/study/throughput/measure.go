@@ -65,6 +65,7 @@ func (m Memory) PerPending() float64 { return float64(m.Scheduler) / float64(max
 func heapInUse() int64 {
 	var stats runtime.MemStats
 	runtime.GC()
+	runtime.GC() // what was in pools lives through one
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
 }
