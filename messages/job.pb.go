@@ -595,12 +595,15 @@ type JobInfo struct {
 	Name    string    `protobuf:"bytes,10,opt,name=name,proto3" json:"name,omitempty"`                                  // that the submitter gave; empty: none
 	User    string    `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`                                  // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
 	// Texts of clients in the reason trail of the first opcode.
-	Reasons       []string         `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	Result        string           `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`            // end of the job in words (record.Record.Result); empty: none
-	Parent        int64            `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"`           // the job whose process has submitted the job; 0: none, or it is not known
-	Progress      *CommandProgress `protobuf:"bytes,15,opt,name=progress,proto3" json:"progress,omitempty"`        // of its running opcode; absent: the command has said nothing
-	Submitter     []byte           `protobuf:"bytes,16,opt,name=submitter,proto3" json:"submitter,omitempty"`      // to whom the job belongs (access.Submitter); empty: the daemon's user
-	RunAs         string           `protobuf:"bytes,17,opt,name=run_as,json=runAs,proto3" json:"run_as,omitempty"` // the user as whom the commands of the job run that run as its submitter; empty: the daemon's user
+	Reasons   []string         `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Result    string           `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"`            // end of the job in words (record.Record.Result); empty: none
+	Parent    int64            `protobuf:"varint,14,opt,name=parent,proto3" json:"parent,omitempty"`           // the job whose process has submitted the job; 0: none, or it is not known
+	Progress  *CommandProgress `protobuf:"bytes,15,opt,name=progress,proto3" json:"progress,omitempty"`        // of its running opcode; absent: the command has said nothing
+	Submitter []byte           `protobuf:"bytes,16,opt,name=submitter,proto3" json:"submitter,omitempty"`      // to whom the job belongs (access.Submitter); empty: the daemon's user
+	RunAs     string           `protobuf:"bytes,17,opt,name=run_as,json=runAs,proto3" json:"run_as,omitempty"` // the user as whom the commands of the job run that run as its submitter; empty: the daemon's user
+	// Of the opcode that runs, comes next, or has ended the job; absent: it is not tried again.
+	Try           *Try  `protobuf:"bytes,18,opt,name=try,proto3" json:"try,omitempty"`
+	DueUs         int64 `protobuf:"varint,19,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"` // a pending job starts no earlier; 0: at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -752,6 +755,20 @@ func (x *JobInfo) GetRunAs() string {
 		return x.RunAs
 	}
 	return ""
+}
+
+func (x *JobInfo) GetTry() *Try {
+	if x != nil {
+		return x.Try
+	}
+	return nil
+}
+
+func (x *JobInfo) GetDueUs() int64 {
+	if x != nil {
+		return x.DueUs
+	}
+	return 0
 }
 
 // CommandProgress is what a command says about its progress (package progress): 0 to 100
@@ -2154,7 +2171,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xed\x03\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xae\x04\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -2174,7 +2191,9 @@ const file_job_proto_rawDesc = "" +
 	"\x06parent\x18\x0e \x01(\x03R\x06parent\x12>\n" +
 	"\bprogress\x18\x0f \x01(\v2\".lockstep.messages.CommandProgressR\bprogress\x12\x1c\n" +
 	"\tsubmitter\x18\x10 \x01(\fR\tsubmitter\x12\x15\n" +
-	"\x06run_as\x18\x11 \x01(\tR\x05runAs\"y\n" +
+	"\x06run_as\x18\x11 \x01(\tR\x05runAs\x12(\n" +
+	"\x03try\x18\x12 \x01(\v2\x16.lockstep.messages.TryR\x03try\x12\x15\n" +
+	"\x06due_us\x18\x13 \x01(\x03R\x05dueUs\"y\n" +
 	"\x0fCommandProgress\x12\x18\n" +
 	"\apercent\x18\x01 \x01(\x01R\apercent\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x19\n" +
@@ -2331,7 +2350,8 @@ var file_job_proto_goTypes = []any{
 	(*WaitCycle)(nil),             // 32: lockstep.messages.WaitCycle
 	(*Failure)(nil),               // 33: lockstep.messages.Failure
 	(StartWait)(0),                // 34: lockstep.messages.StartWait
-	(*Verdict)(nil),               // 35: lockstep.messages.Verdict
+	(*Try)(nil),                   // 35: lockstep.messages.Try
+	(*Verdict)(nil),               // 36: lockstep.messages.Verdict
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
@@ -2341,26 +2361,27 @@ var file_job_proto_depIdxs = []int32{
 	33, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
 	34, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
 	10, // 6: lockstep.messages.JobInfo.progress:type_name -> lockstep.messages.CommandProgress
-	13, // 7: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
-	9,  // 8: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	13, // 9: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
-	9,  // 10: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	9,  // 11: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
-	0,  // 12: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	35, // 13: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
-	33, // 14: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
-	0,  // 15: lockstep.messages.OrderJobs.kind:type_name -> lockstep.messages.OrderJob.Kind
-	21, // 16: lockstep.messages.OrderJobsResult.results:type_name -> lockstep.messages.OrderJobResult
-	33, // 17: lockstep.messages.OrderJobsResult.refused:type_name -> lockstep.messages.Failure
-	33, // 18: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	33, // 19: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	31, // 20: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	9,  // 21: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	35, // 7: lockstep.messages.JobInfo.try:type_name -> lockstep.messages.Try
+	13, // 8: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
+	9,  // 9: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
+	13, // 10: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
+	9,  // 11: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
+	9,  // 12: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
+	0,  // 13: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
+	36, // 14: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
+	33, // 15: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
+	0,  // 16: lockstep.messages.OrderJobs.kind:type_name -> lockstep.messages.OrderJob.Kind
+	21, // 17: lockstep.messages.OrderJobsResult.results:type_name -> lockstep.messages.OrderJobResult
+	33, // 18: lockstep.messages.OrderJobsResult.refused:type_name -> lockstep.messages.Failure
+	33, // 19: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	33, // 20: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	31, // 21: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	9,  // 22: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }

@@ -84,6 +84,7 @@ type StartJob struct {
 	Launch        []byte                 `protobuf:"bytes,3,opt,name=launch,proto3" json:"launch,omitempty"`
 	Program       JobProgram             `protobuf:"varint,4,opt,name=program,proto3,enum=lockstep.messages.JobProgram" json:"program,omitempty"`
 	RunAs         []byte                 `protobuf:"bytes,5,opt,name=run_as,json=runAs,proto3" json:"run_as,omitempty"`
+	RetryLost     []int32                `protobuf:"varint,6,rep,packed,name=retry_lost,json=retryLost,proto3" json:"retry_lost,omitempty"` // as in AdoptJob
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -153,13 +154,22 @@ func (x *StartJob) GetRunAs() []byte {
 	return nil
 }
 
+func (x *StartJob) GetRetryLost() []int32 {
+	if x != nil {
+		return x.RetryLost
+	}
+	return nil
+}
+
 // AdoptJob passes on a job whose process was started by another incarnation or daemon.
 // `encoded` is the last known content of the job's file; the file is authoritative.
 type AdoptJob struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
-	Program       JobProgram             `protobuf:"varint,3,opt,name=program,proto3,enum=lockstep.messages.JobProgram" json:"program,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Encoded []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	Program JobProgram             `protobuf:"varint,3,opt,name=program,proto3,enum=lockstep.messages.JobProgram" json:"program,omitempty"`
+	// The opcodes, by index, that are tried again if the process dies.
+	RetryLost     []int32 `protobuf:"varint,4,rep,packed,name=retry_lost,json=retryLost,proto3" json:"retry_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -213,6 +223,13 @@ func (x *AdoptJob) GetProgram() JobProgram {
 		return x.Program
 	}
 	return JobProgram_LOCKSTEP_JOB
+}
+
+func (x *AdoptJob) GetRetryLost() []int32 {
+	if x != nil {
+		return x.RetryLost
+	}
+	return nil
 }
 
 // JobProgressed has the content of an active job's file that its process has reported,
@@ -393,6 +410,60 @@ func (x *JobReturned) GetRetryAfterMs() int64 {
 	return 0
 }
 
+// JobTryEnded: a try of the job has ended, and another one follows. No process is left.
+// `encoded` says how the try has ended; the file may not say it yet.
+type JobTryEnded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobTryEnded) Reset() {
+	*x = JobTryEnded{}
+	mi := &file_process_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobTryEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobTryEnded) ProtoMessage() {}
+
+func (x *JobTryEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobTryEnded.ProtoReflect.Descriptor instead.
+func (*JobTryEnded) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *JobTryEnded) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *JobTryEnded) GetEncoded() []byte {
+	if x != nil {
+		return x.Encoded
+	}
+	return nil
+}
+
 // CallOff asks the jobs actor that these jobs begin no opcode, after a hold of them, or a rule,
 // is in force and durable. An attempt that is not confirmed is abandoned, and its job returns. A
 // confirmed process has a second to report an opcode that it begins, or to ask for one.
@@ -406,7 +477,7 @@ type CallOff struct {
 
 func (x *CallOff) Reset() {
 	*x = CallOff{}
-	mi := &file_process_proto_msgTypes[5]
+	mi := &file_process_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +489,7 @@ func (x *CallOff) String() string {
 func (*CallOff) ProtoMessage() {}
 
 func (x *CallOff) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[5]
+	mi := &file_process_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +502,7 @@ func (x *CallOff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallOff.ProtoReflect.Descriptor instead.
 func (*CallOff) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{5}
+	return file_process_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CallOff) GetRequest() uint64 {
@@ -460,7 +531,7 @@ type CallOffResult struct {
 
 func (x *CallOffResult) Reset() {
 	*x = CallOffResult{}
-	mi := &file_process_proto_msgTypes[6]
+	mi := &file_process_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -472,7 +543,7 @@ func (x *CallOffResult) String() string {
 func (*CallOffResult) ProtoMessage() {}
 
 func (x *CallOffResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[6]
+	mi := &file_process_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -485,7 +556,7 @@ func (x *CallOffResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallOffResult.ProtoReflect.Descriptor instead.
 func (*CallOffResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{6}
+	return file_process_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CallOffResult) GetRequest() uint64 {
@@ -513,7 +584,7 @@ type ListActiveJobs struct {
 
 func (x *ListActiveJobs) Reset() {
 	*x = ListActiveJobs{}
-	mi := &file_process_proto_msgTypes[7]
+	mi := &file_process_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +596,7 @@ func (x *ListActiveJobs) String() string {
 func (*ListActiveJobs) ProtoMessage() {}
 
 func (x *ListActiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[7]
+	mi := &file_process_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +609,7 @@ func (x *ListActiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActiveJobs.ProtoReflect.Descriptor instead.
 func (*ListActiveJobs) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{7}
+	return file_process_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListActiveJobs) GetRequest() uint64 {
@@ -560,7 +631,7 @@ type ListActiveJobsResult struct {
 
 func (x *ListActiveJobsResult) Reset() {
 	*x = ListActiveJobsResult{}
-	mi := &file_process_proto_msgTypes[8]
+	mi := &file_process_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +643,7 @@ func (x *ListActiveJobsResult) String() string {
 func (*ListActiveJobsResult) ProtoMessage() {}
 
 func (x *ListActiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[8]
+	mi := &file_process_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,7 +656,7 @@ func (x *ListActiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ListActiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{8}
+	return file_process_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListActiveJobsResult) GetRequest() uint64 {
@@ -613,7 +684,7 @@ type JobsActorStarted struct {
 
 func (x *JobsActorStarted) Reset() {
 	*x = JobsActorStarted{}
-	mi := &file_process_proto_msgTypes[9]
+	mi := &file_process_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +696,7 @@ func (x *JobsActorStarted) String() string {
 func (*JobsActorStarted) ProtoMessage() {}
 
 func (x *JobsActorStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[9]
+	mi := &file_process_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +709,7 @@ func (x *JobsActorStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsActorStarted.ProtoReflect.Descriptor instead.
 func (*JobsActorStarted) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{9}
+	return file_process_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *JobsActorStarted) GetIncarnation() uint64 {
@@ -662,7 +733,7 @@ type ProcessNamed struct {
 
 func (x *ProcessNamed) Reset() {
 	*x = ProcessNamed{}
-	mi := &file_process_proto_msgTypes[10]
+	mi := &file_process_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +745,7 @@ func (x *ProcessNamed) String() string {
 func (*ProcessNamed) ProtoMessage() {}
 
 func (x *ProcessNamed) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[10]
+	mi := &file_process_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +758,7 @@ func (x *ProcessNamed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessNamed.ProtoReflect.Descriptor instead.
 func (*ProcessNamed) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{10}
+	return file_process_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ProcessNamed) GetAttempt() uint64 {
@@ -721,7 +792,7 @@ type ProcessConfirmed struct {
 
 func (x *ProcessConfirmed) Reset() {
 	*x = ProcessConfirmed{}
-	mi := &file_process_proto_msgTypes[11]
+	mi := &file_process_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +804,7 @@ func (x *ProcessConfirmed) String() string {
 func (*ProcessConfirmed) ProtoMessage() {}
 
 func (x *ProcessConfirmed) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[11]
+	mi := &file_process_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +817,7 @@ func (x *ProcessConfirmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessConfirmed.ProtoReflect.Descriptor instead.
 func (*ProcessConfirmed) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{11}
+	return file_process_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProcessConfirmed) GetAttempt() uint64 {
@@ -767,7 +838,7 @@ type HandshakeFailed struct {
 
 func (x *HandshakeFailed) Reset() {
 	*x = HandshakeFailed{}
-	mi := &file_process_proto_msgTypes[12]
+	mi := &file_process_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +850,7 @@ func (x *HandshakeFailed) String() string {
 func (*HandshakeFailed) ProtoMessage() {}
 
 func (x *HandshakeFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[12]
+	mi := &file_process_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +863,7 @@ func (x *HandshakeFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandshakeFailed.ProtoReflect.Descriptor instead.
 func (*HandshakeFailed) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{12}
+	return file_process_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HandshakeFailed) GetAttempt() uint64 {
@@ -826,7 +897,7 @@ type ProcessGone struct {
 
 func (x *ProcessGone) Reset() {
 	*x = ProcessGone{}
-	mi := &file_process_proto_msgTypes[13]
+	mi := &file_process_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +909,7 @@ func (x *ProcessGone) String() string {
 func (*ProcessGone) ProtoMessage() {}
 
 func (x *ProcessGone) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[13]
+	mi := &file_process_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +922,7 @@ func (x *ProcessGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessGone.ProtoReflect.Descriptor instead.
 func (*ProcessGone) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{13}
+	return file_process_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ProcessGone) GetAttempt() uint64 {
@@ -901,7 +972,7 @@ type GetStartError struct {
 
 func (x *GetStartError) Reset() {
 	*x = GetStartError{}
-	mi := &file_process_proto_msgTypes[14]
+	mi := &file_process_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +984,7 @@ func (x *GetStartError) String() string {
 func (*GetStartError) ProtoMessage() {}
 
 func (x *GetStartError) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[14]
+	mi := &file_process_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +997,7 @@ func (x *GetStartError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStartError.ProtoReflect.Descriptor instead.
 func (*GetStartError) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{14}
+	return file_process_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetStartError) GetRequest() uint64 {
@@ -955,7 +1026,7 @@ type GetStartErrorResult struct {
 
 func (x *GetStartErrorResult) Reset() {
 	*x = GetStartErrorResult{}
-	mi := &file_process_proto_msgTypes[15]
+	mi := &file_process_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1038,7 @@ func (x *GetStartErrorResult) String() string {
 func (*GetStartErrorResult) ProtoMessage() {}
 
 func (x *GetStartErrorResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[15]
+	mi := &file_process_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1051,7 @@ func (x *GetStartErrorResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStartErrorResult.ProtoReflect.Descriptor instead.
 func (*GetStartErrorResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{15}
+	return file_process_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetStartErrorResult) GetRequest() uint64 {
@@ -1025,7 +1096,7 @@ type ProcessReported struct {
 
 func (x *ProcessReported) Reset() {
 	*x = ProcessReported{}
-	mi := &file_process_proto_msgTypes[16]
+	mi := &file_process_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1108,7 @@ func (x *ProcessReported) String() string {
 func (*ProcessReported) ProtoMessage() {}
 
 func (x *ProcessReported) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[16]
+	mi := &file_process_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1121,7 @@ func (x *ProcessReported) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReported.ProtoReflect.Descriptor instead.
 func (*ProcessReported) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{16}
+	return file_process_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ProcessReported) GetId() int64 {
@@ -1122,7 +1193,7 @@ type IdentifyJob struct {
 
 func (x *IdentifyJob) Reset() {
 	*x = IdentifyJob{}
-	mi := &file_process_proto_msgTypes[17]
+	mi := &file_process_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1205,7 @@ func (x *IdentifyJob) String() string {
 func (*IdentifyJob) ProtoMessage() {}
 
 func (x *IdentifyJob) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[17]
+	mi := &file_process_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1218,7 @@ func (x *IdentifyJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentifyJob.ProtoReflect.Descriptor instead.
 func (*IdentifyJob) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{17}
+	return file_process_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *IdentifyJob) GetRequest() uint64 {
@@ -1182,7 +1253,7 @@ type IdentifyJobResult struct {
 
 func (x *IdentifyJobResult) Reset() {
 	*x = IdentifyJobResult{}
-	mi := &file_process_proto_msgTypes[18]
+	mi := &file_process_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1265,7 @@ func (x *IdentifyJobResult) String() string {
 func (*IdentifyJobResult) ProtoMessage() {}
 
 func (x *IdentifyJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[18]
+	mi := &file_process_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1278,7 @@ func (x *IdentifyJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentifyJobResult.ProtoReflect.Descriptor instead.
 func (*IdentifyJobResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{18}
+	return file_process_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *IdentifyJobResult) GetRequest() uint64 {
@@ -1234,7 +1305,7 @@ type GetFailingWrites struct {
 
 func (x *GetFailingWrites) Reset() {
 	*x = GetFailingWrites{}
-	mi := &file_process_proto_msgTypes[19]
+	mi := &file_process_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1317,7 @@ func (x *GetFailingWrites) String() string {
 func (*GetFailingWrites) ProtoMessage() {}
 
 func (x *GetFailingWrites) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[19]
+	mi := &file_process_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1330,7 @@ func (x *GetFailingWrites) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFailingWrites.ProtoReflect.Descriptor instead.
 func (*GetFailingWrites) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{19}
+	return file_process_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetFailingWrites) GetRequest() uint64 {
@@ -1282,7 +1353,7 @@ type GetFailingWritesResult struct {
 
 func (x *GetFailingWritesResult) Reset() {
 	*x = GetFailingWritesResult{}
-	mi := &file_process_proto_msgTypes[20]
+	mi := &file_process_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1294,7 +1365,7 @@ func (x *GetFailingWritesResult) String() string {
 func (*GetFailingWritesResult) ProtoMessage() {}
 
 func (x *GetFailingWritesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[20]
+	mi := &file_process_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1307,7 +1378,7 @@ func (x *GetFailingWritesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFailingWritesResult.ProtoReflect.Descriptor instead.
 func (*GetFailingWritesResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{20}
+	return file_process_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetFailingWritesResult) GetRequest() uint64 {
@@ -1342,7 +1413,7 @@ type ReaderWait struct {
 
 func (x *ReaderWait) Reset() {
 	*x = ReaderWait{}
-	mi := &file_process_proto_msgTypes[21]
+	mi := &file_process_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1425,7 @@ func (x *ReaderWait) String() string {
 func (*ReaderWait) ProtoMessage() {}
 
 func (x *ReaderWait) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[21]
+	mi := &file_process_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1438,7 @@ func (x *ReaderWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReaderWait.ProtoReflect.Descriptor instead.
 func (*ReaderWait) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{21}
+	return file_process_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReaderWait) GetId() int64 {
@@ -1399,7 +1470,7 @@ type FailingWrite struct {
 
 func (x *FailingWrite) Reset() {
 	*x = FailingWrite{}
-	mi := &file_process_proto_msgTypes[22]
+	mi := &file_process_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1482,7 @@ func (x *FailingWrite) String() string {
 func (*FailingWrite) ProtoMessage() {}
 
 func (x *FailingWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[22]
+	mi := &file_process_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1495,7 @@ func (x *FailingWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailingWrite.ProtoReflect.Descriptor instead.
 func (*FailingWrite) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{22}
+	return file_process_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FailingWrite) GetId() int64 {
@@ -1469,7 +1540,7 @@ type BeginOp struct {
 
 func (x *BeginOp) Reset() {
 	*x = BeginOp{}
-	mi := &file_process_proto_msgTypes[23]
+	mi := &file_process_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1552,7 @@ func (x *BeginOp) String() string {
 func (*BeginOp) ProtoMessage() {}
 
 func (x *BeginOp) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[23]
+	mi := &file_process_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1565,7 @@ func (x *BeginOp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOp.ProtoReflect.Descriptor instead.
 func (*BeginOp) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{23}
+	return file_process_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BeginOp) GetRequest() uint64 {
@@ -1541,7 +1612,7 @@ type BeginOpResult struct {
 
 func (x *BeginOpResult) Reset() {
 	*x = BeginOpResult{}
-	mi := &file_process_proto_msgTypes[24]
+	mi := &file_process_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1624,7 @@ func (x *BeginOpResult) String() string {
 func (*BeginOpResult) ProtoMessage() {}
 
 func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[24]
+	mi := &file_process_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1637,7 @@ func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOpResult.ProtoReflect.Descriptor instead.
 func (*BeginOpResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{24}
+	return file_process_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BeginOpResult) GetRequest() uint64 {
@@ -1608,17 +1679,21 @@ var File_process_proto protoreflect.FileDescriptor
 
 const file_process_proto_rawDesc = "" +
 	"\n" +
-	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\tjob.proto\"\x9c\x01\n" +
+	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\tjob.proto\"\xbb\x01\n" +
 	"\bStartJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x12\x16\n" +
 	"\x06launch\x18\x03 \x01(\fR\x06launch\x127\n" +
 	"\aprogram\x18\x04 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\x12\x15\n" +
-	"\x06run_as\x18\x05 \x01(\fR\x05runAs\"m\n" +
+	"\x06run_as\x18\x05 \x01(\fR\x05runAs\x12\x1d\n" +
+	"\n" +
+	"retry_lost\x18\x06 \x03(\x05R\tretryLost\"\x8c\x01\n" +
 	"\bAdoptJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x127\n" +
-	"\aprogram\x18\x03 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\"y\n" +
+	"\aprogram\x18\x03 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\x12\x1d\n" +
+	"\n" +
+	"retry_lost\x18\x04 \x03(\x05R\tretryLost\"y\n" +
 	"\rJobProgressed\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x12>\n" +
@@ -1629,7 +1704,10 @@ const file_process_proto_rawDesc = "" +
 	"\vJobReturned\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x12$\n" +
-	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\"5\n" +
+	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\"7\n" +
+	"\vJobTryEnded\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\"5\n" +
 	"\aCallOff\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\"F\n" +
@@ -1729,7 +1807,7 @@ func file_process_proto_rawDescGZIP() []byte {
 }
 
 var file_process_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_process_proto_goTypes = []any{
 	(JobProgram)(0),                // 0: lockstep.messages.JobProgram
 	(*StartJob)(nil),               // 1: lockstep.messages.StartJob
@@ -1737,37 +1815,38 @@ var file_process_proto_goTypes = []any{
 	(*JobProgressed)(nil),          // 3: lockstep.messages.JobProgressed
 	(*JobEnded)(nil),               // 4: lockstep.messages.JobEnded
 	(*JobReturned)(nil),            // 5: lockstep.messages.JobReturned
-	(*CallOff)(nil),                // 6: lockstep.messages.CallOff
-	(*CallOffResult)(nil),          // 7: lockstep.messages.CallOffResult
-	(*ListActiveJobs)(nil),         // 8: lockstep.messages.ListActiveJobs
-	(*ListActiveJobsResult)(nil),   // 9: lockstep.messages.ListActiveJobsResult
-	(*JobsActorStarted)(nil),       // 10: lockstep.messages.JobsActorStarted
-	(*ProcessNamed)(nil),           // 11: lockstep.messages.ProcessNamed
-	(*ProcessConfirmed)(nil),       // 12: lockstep.messages.ProcessConfirmed
-	(*HandshakeFailed)(nil),        // 13: lockstep.messages.HandshakeFailed
-	(*ProcessGone)(nil),            // 14: lockstep.messages.ProcessGone
-	(*GetStartError)(nil),          // 15: lockstep.messages.GetStartError
-	(*GetStartErrorResult)(nil),    // 16: lockstep.messages.GetStartErrorResult
-	(*ProcessReported)(nil),        // 17: lockstep.messages.ProcessReported
-	(*IdentifyJob)(nil),            // 18: lockstep.messages.IdentifyJob
-	(*IdentifyJobResult)(nil),      // 19: lockstep.messages.IdentifyJobResult
-	(*GetFailingWrites)(nil),       // 20: lockstep.messages.GetFailingWrites
-	(*GetFailingWritesResult)(nil), // 21: lockstep.messages.GetFailingWritesResult
-	(*ReaderWait)(nil),             // 22: lockstep.messages.ReaderWait
-	(*FailingWrite)(nil),           // 23: lockstep.messages.FailingWrite
-	(*BeginOp)(nil),                // 24: lockstep.messages.BeginOp
-	(*BeginOpResult)(nil),          // 25: lockstep.messages.BeginOpResult
-	(*CommandProgress)(nil),        // 26: lockstep.messages.CommandProgress
-	(*Failure)(nil),                // 27: lockstep.messages.Failure
+	(*JobTryEnded)(nil),            // 6: lockstep.messages.JobTryEnded
+	(*CallOff)(nil),                // 7: lockstep.messages.CallOff
+	(*CallOffResult)(nil),          // 8: lockstep.messages.CallOffResult
+	(*ListActiveJobs)(nil),         // 9: lockstep.messages.ListActiveJobs
+	(*ListActiveJobsResult)(nil),   // 10: lockstep.messages.ListActiveJobsResult
+	(*JobsActorStarted)(nil),       // 11: lockstep.messages.JobsActorStarted
+	(*ProcessNamed)(nil),           // 12: lockstep.messages.ProcessNamed
+	(*ProcessConfirmed)(nil),       // 13: lockstep.messages.ProcessConfirmed
+	(*HandshakeFailed)(nil),        // 14: lockstep.messages.HandshakeFailed
+	(*ProcessGone)(nil),            // 15: lockstep.messages.ProcessGone
+	(*GetStartError)(nil),          // 16: lockstep.messages.GetStartError
+	(*GetStartErrorResult)(nil),    // 17: lockstep.messages.GetStartErrorResult
+	(*ProcessReported)(nil),        // 18: lockstep.messages.ProcessReported
+	(*IdentifyJob)(nil),            // 19: lockstep.messages.IdentifyJob
+	(*IdentifyJobResult)(nil),      // 20: lockstep.messages.IdentifyJobResult
+	(*GetFailingWrites)(nil),       // 21: lockstep.messages.GetFailingWrites
+	(*GetFailingWritesResult)(nil), // 22: lockstep.messages.GetFailingWritesResult
+	(*ReaderWait)(nil),             // 23: lockstep.messages.ReaderWait
+	(*FailingWrite)(nil),           // 24: lockstep.messages.FailingWrite
+	(*BeginOp)(nil),                // 25: lockstep.messages.BeginOp
+	(*BeginOpResult)(nil),          // 26: lockstep.messages.BeginOpResult
+	(*CommandProgress)(nil),        // 27: lockstep.messages.CommandProgress
+	(*Failure)(nil),                // 28: lockstep.messages.Failure
 }
 var file_process_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.StartJob.program:type_name -> lockstep.messages.JobProgram
 	0,  // 1: lockstep.messages.AdoptJob.program:type_name -> lockstep.messages.JobProgram
-	26, // 2: lockstep.messages.JobProgressed.progress:type_name -> lockstep.messages.CommandProgress
-	26, // 3: lockstep.messages.ProcessReported.progress:type_name -> lockstep.messages.CommandProgress
-	23, // 4: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
-	22, // 5: lockstep.messages.GetFailingWritesResult.readers:type_name -> lockstep.messages.ReaderWait
-	27, // 6: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
+	27, // 2: lockstep.messages.JobProgressed.progress:type_name -> lockstep.messages.CommandProgress
+	27, // 3: lockstep.messages.ProcessReported.progress:type_name -> lockstep.messages.CommandProgress
+	24, // 4: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
+	23, // 5: lockstep.messages.GetFailingWritesResult.readers:type_name -> lockstep.messages.ReaderWait
+	28, // 6: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
 	7,  // [7:7] is the sub-list for method output_type
 	7,  // [7:7] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
@@ -1788,7 +1867,7 @@ func file_process_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_process_proto_rawDesc), len(file_process_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

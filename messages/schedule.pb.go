@@ -173,7 +173,9 @@ type UnfinishedJob struct {
 	HeldBy        string                 `protobuf:"bytes,5,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"` // user, as the gateway knows it; empty: unknown
 	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	Wait          StartWait              `protobuf:"varint,7,opt,name=wait,proto3,enum=lockstep.messages.StartWait" json:"wait,omitempty"`
-	Submitter     []byte                 `protobuf:"bytes,8,opt,name=submitter,proto3" json:"submitter,omitempty"` // as in JobInfo
+	Submitter     []byte                 `protobuf:"bytes,8,opt,name=submitter,proto3" json:"submitter,omitempty"`       // as in JobInfo
+	DueUs         int64                  `protobuf:"varint,9,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"` // as in JobInfo
+	Try           *Try                   `protobuf:"bytes,10,opt,name=try,proto3" json:"try,omitempty"`                  // as in JobInfo
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -264,6 +266,82 @@ func (x *UnfinishedJob) GetSubmitter() []byte {
 	return nil
 }
 
+func (x *UnfinishedJob) GetDueUs() int64 {
+	if x != nil {
+		return x.DueUs
+	}
+	return 0
+}
+
+func (x *UnfinishedJob) GetTry() *Try {
+	if x != nil {
+		return x.Try
+	}
+	return nil
+}
+
+// Try is a try of an opcode that may be tried again: `number` from 1, at most `most`. `last` is
+// the end of the try before in words.
+type Try struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Most          int32                  `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
+	Last          string                 `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Try) Reset() {
+	*x = Try{}
+	mi := &file_schedule_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Try) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Try) ProtoMessage() {}
+
+func (x *Try) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Try.ProtoReflect.Descriptor instead.
+func (*Try) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Try) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Try) GetMost() int32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *Try) GetLast() string {
+	if x != nil {
+		return x.Last
+	}
+	return ""
+}
+
 // HoldChanged: an operator holds a job, or has released it.
 type HoldChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -276,7 +354,7 @@ type HoldChanged struct {
 
 func (x *HoldChanged) Reset() {
 	*x = HoldChanged{}
-	mi := &file_schedule_proto_msgTypes[2]
+	mi := &file_schedule_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -288,7 +366,7 @@ func (x *HoldChanged) String() string {
 func (*HoldChanged) ProtoMessage() {}
 
 func (x *HoldChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[2]
+	mi := &file_schedule_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -301,7 +379,7 @@ func (x *HoldChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldChanged.ProtoReflect.Descriptor instead.
 func (*HoldChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{2}
+	return file_schedule_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *HoldChanged) GetId() int64 {
@@ -336,7 +414,7 @@ type FiltersStarted struct {
 
 func (x *FiltersStarted) Reset() {
 	*x = FiltersStarted{}
-	mi := &file_schedule_proto_msgTypes[3]
+	mi := &file_schedule_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -348,7 +426,7 @@ func (x *FiltersStarted) String() string {
 func (*FiltersStarted) ProtoMessage() {}
 
 func (x *FiltersStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[3]
+	mi := &file_schedule_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -361,7 +439,7 @@ func (x *FiltersStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FiltersStarted.ProtoReflect.Descriptor instead.
 func (*FiltersStarted) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{3}
+	return file_schedule_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FiltersStarted) GetIncarnation() uint64 {
@@ -383,7 +461,7 @@ type EvaluateFilters struct {
 
 func (x *EvaluateFilters) Reset() {
 	*x = EvaluateFilters{}
-	mi := &file_schedule_proto_msgTypes[4]
+	mi := &file_schedule_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -395,7 +473,7 @@ func (x *EvaluateFilters) String() string {
 func (*EvaluateFilters) ProtoMessage() {}
 
 func (x *EvaluateFilters) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[4]
+	mi := &file_schedule_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -408,7 +486,7 @@ func (x *EvaluateFilters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateFilters.ProtoReflect.Descriptor instead.
 func (*EvaluateFilters) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{4}
+	return file_schedule_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *EvaluateFilters) GetRequest() uint64 {
@@ -438,7 +516,7 @@ type EvaluateFiltersResult struct {
 
 func (x *EvaluateFiltersResult) Reset() {
 	*x = EvaluateFiltersResult{}
-	mi := &file_schedule_proto_msgTypes[5]
+	mi := &file_schedule_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +528,7 @@ func (x *EvaluateFiltersResult) String() string {
 func (*EvaluateFiltersResult) ProtoMessage() {}
 
 func (x *EvaluateFiltersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[5]
+	mi := &file_schedule_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +541,7 @@ func (x *EvaluateFiltersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateFiltersResult.ProtoReflect.Descriptor instead.
 func (*EvaluateFiltersResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{5}
+	return file_schedule_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *EvaluateFiltersResult) GetRequest() uint64 {
@@ -500,7 +578,7 @@ type VerdictsChanged struct {
 
 func (x *VerdictsChanged) Reset() {
 	*x = VerdictsChanged{}
-	mi := &file_schedule_proto_msgTypes[6]
+	mi := &file_schedule_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -512,7 +590,7 @@ func (x *VerdictsChanged) String() string {
 func (*VerdictsChanged) ProtoMessage() {}
 
 func (x *VerdictsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[6]
+	mi := &file_schedule_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -525,7 +603,7 @@ func (x *VerdictsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerdictsChanged.ProtoReflect.Descriptor instead.
 func (*VerdictsChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{6}
+	return file_schedule_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *VerdictsChanged) GetVerdicts() []*Verdict {
@@ -553,7 +631,7 @@ type VerdictsTaken struct {
 
 func (x *VerdictsTaken) Reset() {
 	*x = VerdictsTaken{}
-	mi := &file_schedule_proto_msgTypes[7]
+	mi := &file_schedule_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +643,7 @@ func (x *VerdictsTaken) String() string {
 func (*VerdictsTaken) ProtoMessage() {}
 
 func (x *VerdictsTaken) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[7]
+	mi := &file_schedule_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +656,7 @@ func (x *VerdictsTaken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerdictsTaken.ProtoReflect.Descriptor instead.
 func (*VerdictsTaken) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{7}
+	return file_schedule_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *VerdictsTaken) GetRequest() uint64 {
@@ -602,7 +680,7 @@ type ReachOp struct {
 
 func (x *ReachOp) Reset() {
 	*x = ReachOp{}
-	mi := &file_schedule_proto_msgTypes[8]
+	mi := &file_schedule_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -614,7 +692,7 @@ func (x *ReachOp) String() string {
 func (*ReachOp) ProtoMessage() {}
 
 func (x *ReachOp) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[8]
+	mi := &file_schedule_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -627,7 +705,7 @@ func (x *ReachOp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachOp.ProtoReflect.Descriptor instead.
 func (*ReachOp) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{8}
+	return file_schedule_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReachOp) GetRequest() uint64 {
@@ -662,7 +740,7 @@ type ReachOpResult struct {
 
 func (x *ReachOpResult) Reset() {
 	*x = ReachOpResult{}
-	mi := &file_schedule_proto_msgTypes[9]
+	mi := &file_schedule_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +752,7 @@ func (x *ReachOpResult) String() string {
 func (*ReachOpResult) ProtoMessage() {}
 
 func (x *ReachOpResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[9]
+	mi := &file_schedule_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +765,7 @@ func (x *ReachOpResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachOpResult.ProtoReflect.Descriptor instead.
 func (*ReachOpResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{9}
+	return file_schedule_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReachOpResult) GetRequest() uint64 {
@@ -714,7 +792,7 @@ type ForgetJob struct {
 
 func (x *ForgetJob) Reset() {
 	*x = ForgetJob{}
-	mi := &file_schedule_proto_msgTypes[10]
+	mi := &file_schedule_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +804,7 @@ func (x *ForgetJob) String() string {
 func (*ForgetJob) ProtoMessage() {}
 
 func (x *ForgetJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[10]
+	mi := &file_schedule_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +817,7 @@ func (x *ForgetJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetJob.ProtoReflect.Descriptor instead.
 func (*ForgetJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{10}
+	return file_schedule_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ForgetJob) GetId() int64 {
@@ -760,7 +838,7 @@ type EnqueueJobs struct {
 
 func (x *EnqueueJobs) Reset() {
 	*x = EnqueueJobs{}
-	mi := &file_schedule_proto_msgTypes[11]
+	mi := &file_schedule_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -772,7 +850,7 @@ func (x *EnqueueJobs) String() string {
 func (*EnqueueJobs) ProtoMessage() {}
 
 func (x *EnqueueJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[11]
+	mi := &file_schedule_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -785,7 +863,7 @@ func (x *EnqueueJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueJobs.ProtoReflect.Descriptor instead.
 func (*EnqueueJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{11}
+	return file_schedule_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *EnqueueJobs) GetJobs() []*UnfinishedJob {
@@ -809,7 +887,7 @@ type JobReleased struct {
 
 func (x *JobReleased) Reset() {
 	*x = JobReleased{}
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +899,7 @@ func (x *JobReleased) String() string {
 func (*JobReleased) ProtoMessage() {}
 
 func (x *JobReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +912,7 @@ func (x *JobReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobReleased.ProtoReflect.Descriptor instead.
 func (*JobReleased) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{12}
+	return file_schedule_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JobReleased) GetId() int64 {
@@ -875,7 +953,7 @@ type ListUnfinishedJobs struct {
 
 func (x *ListUnfinishedJobs) Reset() {
 	*x = ListUnfinishedJobs{}
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +965,7 @@ func (x *ListUnfinishedJobs) String() string {
 func (*ListUnfinishedJobs) ProtoMessage() {}
 
 func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +978,7 @@ func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnfinishedJobs.ProtoReflect.Descriptor instead.
 func (*ListUnfinishedJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{13}
+	return file_schedule_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListUnfinishedJobs) GetRequest() uint64 {
@@ -923,7 +1001,7 @@ type ListUnfinishedJobsResult struct {
 
 func (x *ListUnfinishedJobsResult) Reset() {
 	*x = ListUnfinishedJobsResult{}
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1013,7 @@ func (x *ListUnfinishedJobsResult) String() string {
 func (*ListUnfinishedJobsResult) ProtoMessage() {}
 
 func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1026,7 @@ func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnfinishedJobsResult.ProtoReflect.Descriptor instead.
 func (*ListUnfinishedJobsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{14}
+	return file_schedule_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListUnfinishedJobsResult) GetRequest() uint64 {
@@ -982,7 +1060,7 @@ type PickJob struct {
 
 func (x *PickJob) Reset() {
 	*x = PickJob{}
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1072,7 @@ func (x *PickJob) String() string {
 func (*PickJob) ProtoMessage() {}
 
 func (x *PickJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1085,7 @@ func (x *PickJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PickJob.ProtoReflect.Descriptor instead.
 func (*PickJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{15}
+	return file_schedule_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PickJob) GetId() int64 {
@@ -1028,7 +1106,7 @@ type PriorityChanged struct {
 
 func (x *PriorityChanged) Reset() {
 	*x = PriorityChanged{}
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1040,7 +1118,7 @@ func (x *PriorityChanged) String() string {
 func (*PriorityChanged) ProtoMessage() {}
 
 func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1053,7 +1131,7 @@ func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityChanged.ProtoReflect.Descriptor instead.
 func (*PriorityChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{16}
+	return file_schedule_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PriorityChanged) GetId() int64 {
@@ -1082,7 +1160,7 @@ type GetBeginWait struct {
 
 func (x *GetBeginWait) Reset() {
 	*x = GetBeginWait{}
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1172,7 @@ func (x *GetBeginWait) String() string {
 func (*GetBeginWait) ProtoMessage() {}
 
 func (x *GetBeginWait) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1185,7 @@ func (x *GetBeginWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBeginWait.ProtoReflect.Descriptor instead.
 func (*GetBeginWait) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{17}
+	return file_schedule_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetBeginWait) GetRequest() uint64 {
@@ -1135,7 +1213,7 @@ type GetBeginWaitResult struct {
 
 func (x *GetBeginWaitResult) Reset() {
 	*x = GetBeginWaitResult{}
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1225,7 @@ func (x *GetBeginWaitResult) String() string {
 func (*GetBeginWaitResult) ProtoMessage() {}
 
 func (x *GetBeginWaitResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1238,7 @@ func (x *GetBeginWaitResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBeginWaitResult.ProtoReflect.Descriptor instead.
 func (*GetBeginWaitResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{18}
+	return file_schedule_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetBeginWaitResult) GetRequest() uint64 {
@@ -1187,7 +1265,7 @@ type GetJobOutcome struct {
 
 func (x *GetJobOutcome) Reset() {
 	*x = GetJobOutcome{}
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1277,7 @@ func (x *GetJobOutcome) String() string {
 func (*GetJobOutcome) ProtoMessage() {}
 
 func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1290,7 @@ func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutcome.ProtoReflect.Descriptor instead.
 func (*GetJobOutcome) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{19}
+	return file_schedule_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetJobOutcome) GetId() int64 {
@@ -1236,7 +1314,7 @@ type GetJobOutcomeResult struct {
 
 func (x *GetJobOutcomeResult) Reset() {
 	*x = GetJobOutcomeResult{}
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1326,7 @@ func (x *GetJobOutcomeResult) String() string {
 func (*GetJobOutcomeResult) ProtoMessage() {}
 
 func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1339,7 @@ func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutcomeResult.ProtoReflect.Descriptor instead.
 func (*GetJobOutcomeResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{20}
+	return file_schedule_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetJobOutcomeResult) GetId() int64 {
@@ -1304,7 +1382,7 @@ type StartWaitChanged struct {
 
 func (x *StartWaitChanged) Reset() {
 	*x = StartWaitChanged{}
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1394,7 @@ func (x *StartWaitChanged) String() string {
 func (*StartWaitChanged) ProtoMessage() {}
 
 func (x *StartWaitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1407,7 @@ func (x *StartWaitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWaitChanged.ProtoReflect.Descriptor instead.
 func (*StartWaitChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{21}
+	return file_schedule_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StartWaitChanged) GetId() int64 {
@@ -1362,7 +1440,7 @@ type EndUnrunnableJob struct {
 
 func (x *EndUnrunnableJob) Reset() {
 	*x = EndUnrunnableJob{}
-	mi := &file_schedule_proto_msgTypes[22]
+	mi := &file_schedule_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1452,7 @@ func (x *EndUnrunnableJob) String() string {
 func (*EndUnrunnableJob) ProtoMessage() {}
 
 func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[22]
+	mi := &file_schedule_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1465,7 @@ func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUnrunnableJob.ProtoReflect.Descriptor instead.
 func (*EndUnrunnableJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{22}
+	return file_schedule_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EndUnrunnableJob) GetId() int64 {
@@ -1437,7 +1515,7 @@ type ExplainJobs struct {
 
 func (x *ExplainJobs) Reset() {
 	*x = ExplainJobs{}
-	mi := &file_schedule_proto_msgTypes[23]
+	mi := &file_schedule_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1527,7 @@ func (x *ExplainJobs) String() string {
 func (*ExplainJobs) ProtoMessage() {}
 
 func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[23]
+	mi := &file_schedule_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1540,7 @@ func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobs.ProtoReflect.Descriptor instead.
 func (*ExplainJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{23}
+	return file_schedule_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExplainJobs) GetRequest() uint64 {
@@ -1490,7 +1568,7 @@ type ExplainJobsResult struct {
 
 func (x *ExplainJobsResult) Reset() {
 	*x = ExplainJobsResult{}
-	mi := &file_schedule_proto_msgTypes[24]
+	mi := &file_schedule_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1580,7 @@ func (x *ExplainJobsResult) String() string {
 func (*ExplainJobsResult) ProtoMessage() {}
 
 func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[24]
+	mi := &file_schedule_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1593,7 @@ func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobsResult.ProtoReflect.Descriptor instead.
 func (*ExplainJobsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{24}
+	return file_schedule_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExplainJobsResult) GetRequest() uint64 {
@@ -1544,7 +1622,7 @@ type JobExplanation struct {
 
 func (x *JobExplanation) Reset() {
 	*x = JobExplanation{}
-	mi := &file_schedule_proto_msgTypes[25]
+	mi := &file_schedule_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1634,7 @@ func (x *JobExplanation) String() string {
 func (*JobExplanation) ProtoMessage() {}
 
 func (x *JobExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[25]
+	mi := &file_schedule_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1647,7 @@ func (x *JobExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobExplanation.ProtoReflect.Descriptor instead.
 func (*JobExplanation) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{25}
+	return file_schedule_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JobExplanation) GetId() int64 {
@@ -1607,7 +1685,7 @@ type WaitCycle struct {
 
 func (x *WaitCycle) Reset() {
 	*x = WaitCycle{}
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1697,7 @@ func (x *WaitCycle) String() string {
 func (*WaitCycle) ProtoMessage() {}
 
 func (x *WaitCycle) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1710,7 @@ func (x *WaitCycle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitCycle.ProtoReflect.Descriptor instead.
 func (*WaitCycle) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{26}
+	return file_schedule_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WaitCycle) GetSteps() []*WaitStep {
@@ -1662,7 +1740,7 @@ type WaitStep struct {
 
 func (x *WaitStep) Reset() {
 	*x = WaitStep{}
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1752,7 @@ func (x *WaitStep) String() string {
 func (*WaitStep) ProtoMessage() {}
 
 func (x *WaitStep) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1765,7 @@ func (x *WaitStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitStep.ProtoReflect.Descriptor instead.
 func (*WaitStep) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{27}
+	return file_schedule_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WaitStep) GetJob() int64 {
@@ -1731,6 +1809,7 @@ type Reason struct {
 	//	*Reason_Slots
 	//	*Reason_Order
 	//	*Reason_Hold
+	//	*Reason_Due
 	Kind          isReason_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1738,7 +1817,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +1829,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +1842,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{28}
+	return file_schedule_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Reason) GetKind() isReason_Kind {
@@ -1836,6 +1915,15 @@ func (x *Reason) GetHold() *HoldReason {
 	return nil
 }
 
+func (x *Reason) GetDue() *DueReason {
+	if x != nil {
+		if x, ok := x.Kind.(*Reason_Due); ok {
+			return x.Due
+		}
+	}
+	return nil
+}
+
 type isReason_Kind interface {
 	isReason_Kind()
 }
@@ -1868,6 +1956,10 @@ type Reason_Hold struct {
 	Hold *HoldReason `protobuf:"bytes,7,opt,name=hold,proto3,oneof"`
 }
 
+type Reason_Due struct {
+	Due *DueReason `protobuf:"bytes,8,opt,name=due,proto3,oneof"`
+}
+
 func (*Reason_Dependency) isReason_Kind() {}
 
 func (*Reason_Filter) isReason_Kind() {}
@@ -1882,6 +1974,61 @@ func (*Reason_Order) isReason_Kind() {}
 
 func (*Reason_Hold) isReason_Kind() {}
 
+func (*Reason_Due) isReason_Kind() {}
+
+// DueReason: the job is not due yet. `try` is the one that begins then.
+type DueReason struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	DueUs         int64                  `protobuf:"varint,1,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"`
+	Try           *Try                   `protobuf:"bytes,2,opt,name=try,proto3" json:"try,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DueReason) Reset() {
+	*x = DueReason{}
+	mi := &file_schedule_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DueReason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DueReason) ProtoMessage() {}
+
+func (x *DueReason) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DueReason.ProtoReflect.Descriptor instead.
+func (*DueReason) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *DueReason) GetDueUs() int64 {
+	if x != nil {
+		return x.DueUs
+	}
+	return 0
+}
+
+func (x *DueReason) GetTry() *Try {
+	if x != nil {
+		return x.Try
+	}
+	return nil
+}
+
 // HoldReason: an operator holds the job.
 type HoldReason struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1892,7 +2039,7 @@ type HoldReason struct {
 
 func (x *HoldReason) Reset() {
 	*x = HoldReason{}
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2051,7 @@ func (x *HoldReason) String() string {
 func (*HoldReason) ProtoMessage() {}
 
 func (x *HoldReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2064,7 @@ func (x *HoldReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldReason.ProtoReflect.Descriptor instead.
 func (*HoldReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{29}
+	return file_schedule_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HoldReason) GetBy() string {
@@ -1941,7 +2088,7 @@ type DependencyReason struct {
 
 func (x *DependencyReason) Reset() {
 	*x = DependencyReason{}
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2100,7 @@ func (x *DependencyReason) String() string {
 func (*DependencyReason) ProtoMessage() {}
 
 func (x *DependencyReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2113,7 @@ func (x *DependencyReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyReason.ProtoReflect.Descriptor instead.
 func (*DependencyReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{30}
+	return file_schedule_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DependencyReason) GetOpcode() int32 {
@@ -2009,7 +2156,7 @@ type FilterLimitReason struct {
 
 func (x *FilterLimitReason) Reset() {
 	*x = FilterLimitReason{}
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2168,7 @@ func (x *FilterLimitReason) String() string {
 func (*FilterLimitReason) ProtoMessage() {}
 
 func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2181,7 @@ func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterLimitReason.ProtoReflect.Descriptor instead.
 func (*FilterLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{31}
+	return file_schedule_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FilterLimitReason) GetVerdict() *Verdict {
@@ -2071,7 +2218,7 @@ type RateLimitReason struct {
 
 func (x *RateLimitReason) Reset() {
 	*x = RateLimitReason{}
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2230,7 @@ func (x *RateLimitReason) String() string {
 func (*RateLimitReason) ProtoMessage() {}
 
 func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2243,7 @@ func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitReason.ProtoReflect.Descriptor instead.
 func (*RateLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{32}
+	return file_schedule_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RateLimitReason) GetLabel() string {
@@ -2132,7 +2279,7 @@ type SlotsReason struct {
 
 func (x *SlotsReason) Reset() {
 	*x = SlotsReason{}
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2291,7 @@ func (x *SlotsReason) String() string {
 func (*SlotsReason) ProtoMessage() {}
 
 func (x *SlotsReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2304,7 @@ func (x *SlotsReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsReason.ProtoReflect.Descriptor instead.
 func (*SlotsReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{33}
+	return file_schedule_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SlotsReason) GetSlots() int64 {
@@ -2199,7 +2346,7 @@ type OrderReason struct {
 
 func (x *OrderReason) Reset() {
 	*x = OrderReason{}
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2358,7 @@ func (x *OrderReason) String() string {
 func (*OrderReason) ProtoMessage() {}
 
 func (x *OrderReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2371,7 @@ func (x *OrderReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderReason.ProtoReflect.Descriptor instead.
 func (*OrderReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{34}
+	return file_schedule_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OrderReason) GetPosition() int64 {
@@ -2351,7 +2498,7 @@ type LockBlocker struct {
 
 func (x *LockBlocker) Reset() {
 	*x = LockBlocker{}
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2510,7 @@ func (x *LockBlocker) String() string {
 func (*LockBlocker) ProtoMessage() {}
 
 func (x *LockBlocker) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2523,7 @@ func (x *LockBlocker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlocker.ProtoReflect.Descriptor instead.
 func (*LockBlocker) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{35}
+	return file_schedule_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LockBlocker) GetNamed() bool {
@@ -2453,7 +2600,7 @@ type WeightCause struct {
 
 func (x *WeightCause) Reset() {
 	*x = WeightCause{}
-	mi := &file_schedule_proto_msgTypes[36]
+	mi := &file_schedule_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2612,7 @@ func (x *WeightCause) String() string {
 func (*WeightCause) ProtoMessage() {}
 
 func (x *WeightCause) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[36]
+	mi := &file_schedule_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2625,7 @@ func (x *WeightCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightCause.ProtoReflect.Descriptor instead.
 func (*WeightCause) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{36}
+	return file_schedule_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WeightCause) GetValue() float64 {
@@ -2547,7 +2694,7 @@ type GetRunSlots struct {
 
 func (x *GetRunSlots) Reset() {
 	*x = GetRunSlots{}
-	mi := &file_schedule_proto_msgTypes[37]
+	mi := &file_schedule_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2559,7 +2706,7 @@ func (x *GetRunSlots) String() string {
 func (*GetRunSlots) ProtoMessage() {}
 
 func (x *GetRunSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[37]
+	mi := &file_schedule_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2572,7 +2719,7 @@ func (x *GetRunSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunSlots.ProtoReflect.Descriptor instead.
 func (*GetRunSlots) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{37}
+	return file_schedule_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetRunSlots) GetRequest() uint64 {
@@ -2593,7 +2740,7 @@ type GetRunSlotsResult struct {
 
 func (x *GetRunSlotsResult) Reset() {
 	*x = GetRunSlotsResult{}
-	mi := &file_schedule_proto_msgTypes[38]
+	mi := &file_schedule_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2752,7 @@ func (x *GetRunSlotsResult) String() string {
 func (*GetRunSlotsResult) ProtoMessage() {}
 
 func (x *GetRunSlotsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[38]
+	mi := &file_schedule_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2765,7 @@ func (x *GetRunSlotsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunSlotsResult.ProtoReflect.Descriptor instead.
 func (*GetRunSlotsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{38}
+	return file_schedule_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetRunSlotsResult) GetRequest() uint64 {
@@ -2649,7 +2796,7 @@ type ListDependencies struct {
 
 func (x *ListDependencies) Reset() {
 	*x = ListDependencies{}
-	mi := &file_schedule_proto_msgTypes[39]
+	mi := &file_schedule_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2808,7 @@ func (x *ListDependencies) String() string {
 func (*ListDependencies) ProtoMessage() {}
 
 func (x *ListDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[39]
+	mi := &file_schedule_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2821,7 @@ func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
 func (*ListDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{39}
+	return file_schedule_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListDependencies) GetRequest() uint64 {
@@ -2710,7 +2857,7 @@ type ListDependenciesResult struct {
 
 func (x *ListDependenciesResult) Reset() {
 	*x = ListDependenciesResult{}
-	mi := &file_schedule_proto_msgTypes[40]
+	mi := &file_schedule_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2869,7 @@ func (x *ListDependenciesResult) String() string {
 func (*ListDependenciesResult) ProtoMessage() {}
 
 func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[40]
+	mi := &file_schedule_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2882,7 @@ func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
 func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{40}
+	return file_schedule_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListDependenciesResult) GetRequest() uint64 {
@@ -2774,7 +2921,7 @@ type LockBlockedJob struct {
 
 func (x *LockBlockedJob) Reset() {
 	*x = LockBlockedJob{}
-	mi := &file_schedule_proto_msgTypes[41]
+	mi := &file_schedule_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +2933,7 @@ func (x *LockBlockedJob) String() string {
 func (*LockBlockedJob) ProtoMessage() {}
 
 func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[41]
+	mi := &file_schedule_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +2946,7 @@ func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlockedJob.ProtoReflect.Descriptor instead.
 func (*LockBlockedJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{41}
+	return file_schedule_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *LockBlockedJob) GetId() int64 {
@@ -2848,7 +2995,7 @@ type WantedLock struct {
 
 func (x *WantedLock) Reset() {
 	*x = WantedLock{}
-	mi := &file_schedule_proto_msgTypes[42]
+	mi := &file_schedule_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3007,7 @@ func (x *WantedLock) String() string {
 func (*WantedLock) ProtoMessage() {}
 
 func (x *WantedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[42]
+	mi := &file_schedule_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3020,7 @@ func (x *WantedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WantedLock.ProtoReflect.Descriptor instead.
 func (*WantedLock) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{42}
+	return file_schedule_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WantedLock) GetLock() string {
@@ -2901,7 +3048,7 @@ type JobDependencies struct {
 
 func (x *JobDependencies) Reset() {
 	*x = JobDependencies{}
-	mi := &file_schedule_proto_msgTypes[43]
+	mi := &file_schedule_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2913,7 +3060,7 @@ func (x *JobDependencies) String() string {
 func (*JobDependencies) ProtoMessage() {}
 
 func (x *JobDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[43]
+	mi := &file_schedule_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2926,7 +3073,7 @@ func (x *JobDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
 func (*JobDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{43}
+	return file_schedule_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobDependencies) GetId() int64 {
@@ -2955,7 +3102,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_schedule_proto_msgTypes[44]
+	mi := &file_schedule_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2967,7 +3114,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[44]
+	mi := &file_schedule_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2980,7 +3127,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{44}
+	return file_schedule_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobDependency) GetJob() int64 {
@@ -3015,7 +3162,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\x06action\x18\x03 \x01(\x05R\x06action\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"\x80\x02\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\xc1\x02\n" +
 	"\rUnfinishedJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x124\n" +
@@ -3024,7 +3171,14 @@ const file_schedule_proto_rawDesc = "" +
 	"\aheld_by\x18\x05 \x01(\tR\x06heldBy\x12\x12\n" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x120\n" +
 	"\x04wait\x18\a \x01(\x0e2\x1c.lockstep.messages.StartWaitR\x04wait\x12\x1c\n" +
-	"\tsubmitter\x18\b \x01(\fR\tsubmitter\"A\n" +
+	"\tsubmitter\x18\b \x01(\fR\tsubmitter\x12\x15\n" +
+	"\x06due_us\x18\t \x01(\x03R\x05dueUs\x12(\n" +
+	"\x03try\x18\n" +
+	" \x01(\v2\x16.lockstep.messages.TryR\x03try\"E\n" +
+	"\x03Try\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x12\n" +
+	"\x04most\x18\x02 \x01(\x05R\x04most\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\tR\x04last\"A\n" +
 	"\vHoldChanged\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\bR\x04held\x12\x0e\n" +
@@ -3109,7 +3263,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\x03R\x03job\x12\x0e\n" +
 	"\x02on\x18\x02 \x01(\x03R\x02on\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\x05R\x02by\x12\x12\n" +
-	"\x04lock\x18\x04 \x01(\tR\x04lock\"\xc2\x03\n" +
+	"\x04lock\x18\x04 \x01(\tR\x04lock\"\xf4\x03\n" +
 	"\x06Reason\x12E\n" +
 	"\n" +
 	"dependency\x18\x01 \x01(\v2#.lockstep.messages.DependencyReasonH\x00R\n" +
@@ -3120,8 +3274,12 @@ const file_schedule_proto_rawDesc = "" +
 	"rate_limit\x18\x04 \x01(\v2\".lockstep.messages.RateLimitReasonH\x00R\trateLimit\x126\n" +
 	"\x05slots\x18\x05 \x01(\v2\x1e.lockstep.messages.SlotsReasonH\x00R\x05slots\x126\n" +
 	"\x05order\x18\x06 \x01(\v2\x1e.lockstep.messages.OrderReasonH\x00R\x05order\x123\n" +
-	"\x04hold\x18\a \x01(\v2\x1d.lockstep.messages.HoldReasonH\x00R\x04holdB\x06\n" +
-	"\x04kind\"\x1c\n" +
+	"\x04hold\x18\a \x01(\v2\x1d.lockstep.messages.HoldReasonH\x00R\x04hold\x120\n" +
+	"\x03due\x18\b \x01(\v2\x1c.lockstep.messages.DueReasonH\x00R\x03dueB\x06\n" +
+	"\x04kind\"L\n" +
+	"\tDueReason\x12\x15\n" +
+	"\x06due_us\x18\x01 \x01(\x03R\x05dueUs\x12(\n" +
+	"\x03try\x18\x02 \x01(\v2\x16.lockstep.messages.TryR\x03try\"\x1c\n" +
 	"\n" +
 	"HoldReason\x12\x0e\n" +
 	"\x02by\x18\x01 \x01(\tR\x02by\"r\n" +
@@ -3231,90 +3389,95 @@ func file_schedule_proto_rawDescGZIP() []byte {
 }
 
 var file_schedule_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_schedule_proto_goTypes = []any{
 	(StartWait)(0),                   // 0: lockstep.messages.StartWait
 	(*Verdict)(nil),                  // 1: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 2: lockstep.messages.UnfinishedJob
-	(*HoldChanged)(nil),              // 3: lockstep.messages.HoldChanged
-	(*FiltersStarted)(nil),           // 4: lockstep.messages.FiltersStarted
-	(*EvaluateFilters)(nil),          // 5: lockstep.messages.EvaluateFilters
-	(*EvaluateFiltersResult)(nil),    // 6: lockstep.messages.EvaluateFiltersResult
-	(*VerdictsChanged)(nil),          // 7: lockstep.messages.VerdictsChanged
-	(*VerdictsTaken)(nil),            // 8: lockstep.messages.VerdictsTaken
-	(*ReachOp)(nil),                  // 9: lockstep.messages.ReachOp
-	(*ReachOpResult)(nil),            // 10: lockstep.messages.ReachOpResult
-	(*ForgetJob)(nil),                // 11: lockstep.messages.ForgetJob
-	(*EnqueueJobs)(nil),              // 12: lockstep.messages.EnqueueJobs
-	(*JobReleased)(nil),              // 13: lockstep.messages.JobReleased
-	(*ListUnfinishedJobs)(nil),       // 14: lockstep.messages.ListUnfinishedJobs
-	(*ListUnfinishedJobsResult)(nil), // 15: lockstep.messages.ListUnfinishedJobsResult
-	(*PickJob)(nil),                  // 16: lockstep.messages.PickJob
-	(*PriorityChanged)(nil),          // 17: lockstep.messages.PriorityChanged
-	(*GetBeginWait)(nil),             // 18: lockstep.messages.GetBeginWait
-	(*GetBeginWaitResult)(nil),       // 19: lockstep.messages.GetBeginWaitResult
-	(*GetJobOutcome)(nil),            // 20: lockstep.messages.GetJobOutcome
-	(*GetJobOutcomeResult)(nil),      // 21: lockstep.messages.GetJobOutcomeResult
-	(*StartWaitChanged)(nil),         // 22: lockstep.messages.StartWaitChanged
-	(*EndUnrunnableJob)(nil),         // 23: lockstep.messages.EndUnrunnableJob
-	(*ExplainJobs)(nil),              // 24: lockstep.messages.ExplainJobs
-	(*ExplainJobsResult)(nil),        // 25: lockstep.messages.ExplainJobsResult
-	(*JobExplanation)(nil),           // 26: lockstep.messages.JobExplanation
-	(*WaitCycle)(nil),                // 27: lockstep.messages.WaitCycle
-	(*WaitStep)(nil),                 // 28: lockstep.messages.WaitStep
-	(*Reason)(nil),                   // 29: lockstep.messages.Reason
-	(*HoldReason)(nil),               // 30: lockstep.messages.HoldReason
-	(*DependencyReason)(nil),         // 31: lockstep.messages.DependencyReason
-	(*FilterLimitReason)(nil),        // 32: lockstep.messages.FilterLimitReason
-	(*RateLimitReason)(nil),          // 33: lockstep.messages.RateLimitReason
-	(*SlotsReason)(nil),              // 34: lockstep.messages.SlotsReason
-	(*OrderReason)(nil),              // 35: lockstep.messages.OrderReason
-	(*LockBlocker)(nil),              // 36: lockstep.messages.LockBlocker
-	(*WeightCause)(nil),              // 37: lockstep.messages.WeightCause
-	(*GetRunSlots)(nil),              // 38: lockstep.messages.GetRunSlots
-	(*GetRunSlotsResult)(nil),        // 39: lockstep.messages.GetRunSlotsResult
-	(*ListDependencies)(nil),         // 40: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 41: lockstep.messages.ListDependenciesResult
-	(*LockBlockedJob)(nil),           // 42: lockstep.messages.LockBlockedJob
-	(*WantedLock)(nil),               // 43: lockstep.messages.WantedLock
-	(*JobDependencies)(nil),          // 44: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 45: lockstep.messages.JobDependency
+	(*Try)(nil),                      // 3: lockstep.messages.Try
+	(*HoldChanged)(nil),              // 4: lockstep.messages.HoldChanged
+	(*FiltersStarted)(nil),           // 5: lockstep.messages.FiltersStarted
+	(*EvaluateFilters)(nil),          // 6: lockstep.messages.EvaluateFilters
+	(*EvaluateFiltersResult)(nil),    // 7: lockstep.messages.EvaluateFiltersResult
+	(*VerdictsChanged)(nil),          // 8: lockstep.messages.VerdictsChanged
+	(*VerdictsTaken)(nil),            // 9: lockstep.messages.VerdictsTaken
+	(*ReachOp)(nil),                  // 10: lockstep.messages.ReachOp
+	(*ReachOpResult)(nil),            // 11: lockstep.messages.ReachOpResult
+	(*ForgetJob)(nil),                // 12: lockstep.messages.ForgetJob
+	(*EnqueueJobs)(nil),              // 13: lockstep.messages.EnqueueJobs
+	(*JobReleased)(nil),              // 14: lockstep.messages.JobReleased
+	(*ListUnfinishedJobs)(nil),       // 15: lockstep.messages.ListUnfinishedJobs
+	(*ListUnfinishedJobsResult)(nil), // 16: lockstep.messages.ListUnfinishedJobsResult
+	(*PickJob)(nil),                  // 17: lockstep.messages.PickJob
+	(*PriorityChanged)(nil),          // 18: lockstep.messages.PriorityChanged
+	(*GetBeginWait)(nil),             // 19: lockstep.messages.GetBeginWait
+	(*GetBeginWaitResult)(nil),       // 20: lockstep.messages.GetBeginWaitResult
+	(*GetJobOutcome)(nil),            // 21: lockstep.messages.GetJobOutcome
+	(*GetJobOutcomeResult)(nil),      // 22: lockstep.messages.GetJobOutcomeResult
+	(*StartWaitChanged)(nil),         // 23: lockstep.messages.StartWaitChanged
+	(*EndUnrunnableJob)(nil),         // 24: lockstep.messages.EndUnrunnableJob
+	(*ExplainJobs)(nil),              // 25: lockstep.messages.ExplainJobs
+	(*ExplainJobsResult)(nil),        // 26: lockstep.messages.ExplainJobsResult
+	(*JobExplanation)(nil),           // 27: lockstep.messages.JobExplanation
+	(*WaitCycle)(nil),                // 28: lockstep.messages.WaitCycle
+	(*WaitStep)(nil),                 // 29: lockstep.messages.WaitStep
+	(*Reason)(nil),                   // 30: lockstep.messages.Reason
+	(*DueReason)(nil),                // 31: lockstep.messages.DueReason
+	(*HoldReason)(nil),               // 32: lockstep.messages.HoldReason
+	(*DependencyReason)(nil),         // 33: lockstep.messages.DependencyReason
+	(*FilterLimitReason)(nil),        // 34: lockstep.messages.FilterLimitReason
+	(*RateLimitReason)(nil),          // 35: lockstep.messages.RateLimitReason
+	(*SlotsReason)(nil),              // 36: lockstep.messages.SlotsReason
+	(*OrderReason)(nil),              // 37: lockstep.messages.OrderReason
+	(*LockBlocker)(nil),              // 38: lockstep.messages.LockBlocker
+	(*WeightCause)(nil),              // 39: lockstep.messages.WeightCause
+	(*GetRunSlots)(nil),              // 40: lockstep.messages.GetRunSlots
+	(*GetRunSlotsResult)(nil),        // 41: lockstep.messages.GetRunSlotsResult
+	(*ListDependencies)(nil),         // 42: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 43: lockstep.messages.ListDependenciesResult
+	(*LockBlockedJob)(nil),           // 44: lockstep.messages.LockBlockedJob
+	(*WantedLock)(nil),               // 45: lockstep.messages.WantedLock
+	(*JobDependencies)(nil),          // 46: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 47: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
 	0,  // 1: lockstep.messages.UnfinishedJob.wait:type_name -> lockstep.messages.StartWait
-	2,  // 2: lockstep.messages.EvaluateFilters.jobs:type_name -> lockstep.messages.UnfinishedJob
-	1,  // 3: lockstep.messages.EvaluateFiltersResult.verdicts:type_name -> lockstep.messages.Verdict
-	1,  // 4: lockstep.messages.VerdictsChanged.verdicts:type_name -> lockstep.messages.Verdict
-	1,  // 5: lockstep.messages.ReachOpResult.verdict:type_name -> lockstep.messages.Verdict
-	2,  // 6: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
-	2,  // 7: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
-	2,  // 8: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
-	0,  // 9: lockstep.messages.StartWaitChanged.wait:type_name -> lockstep.messages.StartWait
-	26, // 10: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
-	29, // 11: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
-	27, // 12: lockstep.messages.JobExplanation.cycle:type_name -> lockstep.messages.WaitCycle
-	28, // 13: lockstep.messages.WaitCycle.steps:type_name -> lockstep.messages.WaitStep
-	31, // 14: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
-	1,  // 15: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
-	32, // 16: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
-	33, // 17: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
-	34, // 18: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
-	35, // 19: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
-	30, // 20: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
-	1,  // 21: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
-	37, // 22: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
-	36, // 23: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
-	44, // 24: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	42, // 25: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
-	43, // 26: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
-	36, // 27: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
-	45, // 28: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	3,  // 2: lockstep.messages.UnfinishedJob.try:type_name -> lockstep.messages.Try
+	2,  // 3: lockstep.messages.EvaluateFilters.jobs:type_name -> lockstep.messages.UnfinishedJob
+	1,  // 4: lockstep.messages.EvaluateFiltersResult.verdicts:type_name -> lockstep.messages.Verdict
+	1,  // 5: lockstep.messages.VerdictsChanged.verdicts:type_name -> lockstep.messages.Verdict
+	1,  // 6: lockstep.messages.ReachOpResult.verdict:type_name -> lockstep.messages.Verdict
+	2,  // 7: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
+	2,  // 8: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
+	2,  // 9: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
+	0,  // 10: lockstep.messages.StartWaitChanged.wait:type_name -> lockstep.messages.StartWait
+	27, // 11: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
+	30, // 12: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
+	28, // 13: lockstep.messages.JobExplanation.cycle:type_name -> lockstep.messages.WaitCycle
+	29, // 14: lockstep.messages.WaitCycle.steps:type_name -> lockstep.messages.WaitStep
+	33, // 15: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
+	1,  // 16: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
+	34, // 17: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
+	35, // 18: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
+	36, // 19: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
+	37, // 20: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
+	32, // 21: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
+	31, // 22: lockstep.messages.Reason.due:type_name -> lockstep.messages.DueReason
+	3,  // 23: lockstep.messages.DueReason.try:type_name -> lockstep.messages.Try
+	1,  // 24: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
+	39, // 25: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
+	38, // 26: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
+	46, // 27: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	44, // 28: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
+	45, // 29: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
+	38, // 30: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
+	47, // 31: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_schedule_proto_init() }
@@ -3322,7 +3485,7 @@ func file_schedule_proto_init() {
 	if File_schedule_proto != nil {
 		return
 	}
-	file_schedule_proto_msgTypes[28].OneofWrappers = []any{
+	file_schedule_proto_msgTypes[29].OneofWrappers = []any{
 		(*Reason_Dependency)(nil),
 		(*Reason_Filter)(nil),
 		(*Reason_FilterLimit)(nil),
@@ -3330,6 +3493,7 @@ func file_schedule_proto_init() {
 		(*Reason_Slots)(nil),
 		(*Reason_Order)(nil),
 		(*Reason_Hold)(nil),
+		(*Reason_Due)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3337,7 +3501,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

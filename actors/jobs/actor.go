@@ -100,13 +100,14 @@ type jobs struct {
 // activeJob is one entry of the list. pid is nil while the job waits for its start. encoded
 // is the job as the queue sent it.
 type activeJob struct {
-	pid      *actor.PID
-	encoded  []byte
-	program  messages.JobProgram
-	attempt  uint64
-	starting bool
-	crashes  int
-	orders   map[uint64]*clientOrder // open client orders, by number
+	pid       *actor.PID
+	encoded   []byte
+	program   messages.JobProgram
+	retryLost []int32 // as in messages.AdoptJob
+	attempt   uint64
+	starting  bool
+	crashes   int
+	orders    map[uint64]*clientOrder // open client orders, by number
 	// beginsNothing: the job's process is being ended, or has ended.
 	beginsNothing bool
 	failing       *messages.FailingWrite // nil: the job's file can be written, as far as it is known
@@ -274,7 +275,7 @@ func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
 	if j.active[m.Id] != nil {
 		return // the job is active already
 	}
-	j.active[m.Id] = &activeJob{encoded: m.Encoded, program: m.Program}
+	j.active[m.Id] = &activeJob{encoded: m.Encoded, program: m.Program, retryLost: m.RetryLost}
 	if len(m.RunAs) > 0 {
 		j.findAccounts(ctx, m)
 		return
@@ -304,7 +305,7 @@ func (j *jobs) adoptJob(ctx actor.Context, m *messages.AdoptJob) {
 	if j.active[m.Id] != nil {
 		return
 	}
-	j.active[m.Id] = &activeJob{encoded: m.Encoded, program: m.Program}
+	j.active[m.Id] = &activeJob{encoded: m.Encoded, program: m.Program, retryLost: m.RetryLost}
 	if j.fenced {
 		j.adoptAfterFence = append(j.adoptAfterFence, m.Id)
 		return

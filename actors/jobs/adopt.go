@@ -46,11 +46,11 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			a.settleCallOff(ctx)
 		case j.Status().Final():
 			a.ended(ctx, j, m.Content)
-		case j.Status() == job.Queued && a.config.Replicator != nil:
+		case j.IsPending() && a.config.Replicator != nil:
 			// The former actor has crashed, and the name of its process may be on its way through the log.
 			a.processRecorded, a.number = true, paths.StartOfLivelock(j.Livelock)+1
 			a.undoStart(ctx)
-		case j.Status() == job.Queued:
+		case j.IsPending():
 			// No process ever had the permission to act on the job.
 			ctx.Send(ctx.Parent(), &jobReleased{id: a.id, event: &messages.JobReturned{Id: a.id, Encoded: m.Content}})
 		default:

@@ -34,7 +34,8 @@ type jobActor struct {
 	recording       bool               // that write is under way
 	// afterRecording runs when that write is done: in a cluster, a read of the file could precede it. nil: the process waits for it.
 	afterRecording func(actor.Context)
-	gaveUpText     string // why a failed start is not tried again
+	retryLost      []int32 // the opcodes, by index, that are tried again if the process dies
+	gaveUpText     string  // why a failed start is not tried again
 	store          *store.Client
 	handshake      handshake.Attempt
 	job            *job.Job // as last known; the file is authoritative
@@ -67,13 +68,14 @@ func newJobActor(c Config, id int64, attempt uint64, active *activeJob, start *m
 	// The number is unique in the daemon's life. Its lower half is unique among the actors
 	// that can have open requests at the same time.
 	return &jobActor{
-		config:  c,
-		id:      id,
-		attempt: attempt,
-		program: active.program,
-		initial: active.encoded,
-		start:   start,
-		store:   store.NewClient(c.Store, uint32(attempt)),
+		config:    c,
+		id:        id,
+		attempt:   attempt,
+		program:   active.program,
+		retryLost: active.retryLost,
+		initial:   active.encoded,
+		start:     start,
+		store:     store.NewClient(c.Store, uint32(attempt)),
 	}
 }
 
@@ -266,7 +268,7 @@ func (a *jobActor) undoStart(ctx actor.Context) {
 			return
 		}
 		switch j, err := job.Decode(m.Content); {
-		case m.Missing || err != nil || j.Status() != job.Queued:
+		case m.Missing || err != nil || !j.IsPending():
 			a.finalize(ctx) // the file was changed by another program
 		case !paths.IsJobLivelock(j.Livelock) && a.config.Replicator == nil:
 			a.returnToQueue(ctx, m.Content)
@@ -325,6 +327,8 @@ func (a *jobActor) finalize(ctx actor.Context) {
 			return
 		}
 		switch {
+		case a.triesAgain(j):
+			a.tryEnded(ctx, j)
 		case a.end(j):
 			a.writeEnd(ctx, j, job.Encode(j))
 		case a.unsynced || a.exitText != handshake.CleanExit || a.program == messages.JobProgram_GANETI_JOB:
@@ -340,7 +344,7 @@ func (a *jobActor) finalize(ctx actor.Context) {
 // whether it changed the job.
 func (a *jobActor) end(j *job.Job) bool {
 	executing, _ := j.Progress()
-	if canceled := a.orders.startCanceled || a.canceled && executing < 0; canceled && !j.Status().Final() {
+	if canceled := a.orders.startCanceled || (a.canceled || j.TryEnded()) && executing < 0; canceled && !j.Status().Final() {
 		switch v := a.orders.rejection; {
 		case v != nil:
 			record.Reject(j, v.Rule, v.Reason, a.now())
@@ -390,6 +394,10 @@ func (a *jobActor) repair(ctx actor.Context, missing bool) {
 	finish := func(ctx actor.Context) {
 		a.log().Error("job file of a running job is missing or invalid; writing its end from memory")
 		j := a.job.Clone()
+		if a.triesAgain(j) {
+			a.tryEnded(ctx, j)
+			return
+		}
 		if !a.end(j) {
 			a.ended(ctx, j, job.Encode(j))
 			return

@@ -98,7 +98,7 @@ type readResult int
 const (
 	readForwarded  readResult = iota // the queue has the content, if it could be read
 	readSuperseded                   // a newer report came, or a newer read is under way
-	readFinal                        // the process has written the end, and will exit
+	readFinal                        // the process has written the end, of the job or of a try, and will exit
 )
 
 // readJobFile reads the job's file and passes the content on to the queue, unless it is final or a later content has been passed on. done
@@ -115,7 +115,7 @@ func (a *jobActor) readJobFile(ctx actor.Context, done func(ctx actor.Context, r
 		case version != a.version:
 			result = readSuperseded
 		case err != nil:
-		case j.Status().Final(): // the end may not be durable before the process exits
+		case j.Status().Final() || j.TryEnded(): // the end may not be durable before the process exits
 			result = readFinal
 		default:
 			a.progress(ctx, m.Content)

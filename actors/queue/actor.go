@@ -138,7 +138,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.list(ctx, sender, m)
 	case *messages.OrderJob, *messages.OrderJobs, *messages.OrderJobResult, *moreOrders, *ordersOverdue:
 		q.handleOrders(ctx, message, sender)
-	case *retryRestore, *retryRecord, *retryDue:
+	case *retryRestore, *retryRecord, *retryDue, *retryTry:
 		q.retry(ctx, message)
 	case *rereadDue: // of a former incarnation
 	case *proceed:
@@ -185,6 +185,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.callOffs.Answered(ctx, m.Request, m)
 	case *messages.JobReturned:
 		q.returned(ctx, m)
+	case *messages.JobTryEnded:
+		q.tryEnded(ctx, m)
 	case *messages.ListUnfinishedJobs:
 		q.sendUnfinishedJobs(ctx, m.Request)
 	case *messages.JobsActorStarted:
@@ -210,6 +212,8 @@ func (q *queue) retry(ctx actor.Context, message any) {
 		q.retryRecord(ctx, m)
 	case *retryDue:
 		q.retryStart(ctx, m)
+	case *retryTry:
+		q.retryTry(ctx, m)
 	}
 }
 
@@ -229,7 +233,7 @@ func (q *queue) newInfo(j *job.Job, encoded []byte, r record.Record) *messages.J
 func (q *queue) nextInfo(e *entry, j *job.Job, encoded []byte) *messages.JobInfo {
 	info := query.NewJobInfo(j, q.retained.catalogue.Summary, encoded)
 	info.User, info.Reasons = e.info.User, e.info.Reasons
-	if j.Status() == job.Queued {
+	if j.IsPending() {
 		info.Wait = e.info.Wait
 	}
 	query.AddRecord(info, j, q.records.get(e.info.Id))

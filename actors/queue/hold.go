@@ -181,5 +181,5 @@ func (q *queue) asUnfinished(e *entry) *messages.UnfinishedJob {
 	id := e.info.Id
 	h, held := q.holds.inForce[id]
 	return &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id], Held: held, HeldBy: h.By,
-		Name: e.info.Name, Wait: e.info.Wait, Submitter: e.info.Submitter}
+		Name: e.info.Name, Wait: e.info.Wait, Submitter: e.info.Submitter, DueUs: e.info.DueUs, Try: e.info.Try}
 }

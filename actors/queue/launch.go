@@ -17,6 +17,7 @@ import (
 	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
 	"lockstep/core/record"
+	"lockstep/core/retry"
 	"lockstep/core/runas"
 	"lockstep/messages"
 )
@@ -59,10 +60,15 @@ func (l *launcher) program(j *job.Job) messages.JobProgram {
 	return messages.JobProgram_LOCKSTEP_JOB
 }
 
+// adopt is the order to adopt a job with the given file.
+func (l *launcher) adopt(j *job.Job, encoded []byte, r record.Record) *messages.AdoptJob {
+	return &messages.AdoptJob{Id: int64(j.ID), Encoded: encoded, Program: l.program(j), RetryLost: retryLost(j, r)}
+}
+
 // launch sets the program of a job, what its process receives through its start pipe, and the users as whom its commands run.
 func (l *launcher) launch(start *messages.StartJob, secrets []json.RawMessage, r record.Record) {
 	j := decodeKnown(start.Id, start.Encoded)
-	start.Program = l.program(j)
+	start.Program, start.RetryLost = l.program(j), retryLost(j, r)
 	if start.Program == messages.JobProgram_GANETI_JOB {
 		start.Launch = ganetiSecrets(j, secrets)
 		return
@@ -72,6 +78,17 @@ func (l *launcher) launch(start *messages.StartJob, secrets []json.RawMessage, r
 	if users != nil {
 		start.RunAs, _ = json.Marshal(users) // texts and numbers
 	}
+}
+
+// retryLost lists the opcodes, by index, that are tried again if the process of the job dies.
+func retryLost(j *job.Job, r record.Record) []int32 {
+	var ops []int32
+	for i := range j.Ops {
+		if retry.Of(j.Ops[i].Input).AgainIfLost(r.TriesOf(i) + 1) {
+			ops = append(ops, int32(i))
+		}
+	}
+	return ops
 }
 
 // decodeKnown decodes a job that was decoded when it was added.
@@ -129,6 +146,9 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record)
 			secretsOfOp = secrets[i]
 		}
 		spec := l.spec(j.Ops[i].Input, secretsOfOp, r)
+		if policy := retry.Of(j.Ops[i].Input); policy.Times > 0 {
+			spec.Retry, spec.Try = &policy, r.TriesOf(i)+1
+		}
 		if spec.RunAs != nil && !slices.Contains(users, *spec.RunAs) {
 			users = append(users, *spec.RunAs)
 		}
@@ -143,7 +163,7 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record)
 			spec.Followed, spec.OutputWait = true, l.outputWait
 		}
 		if spec.Name != "" || spec.Followed || spec.KeepOutput != 0 || spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil ||
-			spec.RunAs != nil || spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
+			spec.RunAs != nil || spec.Retry != nil || spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
 			specs[i] = &spec
 		}
 	}

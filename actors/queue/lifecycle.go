@@ -192,8 +192,7 @@ func (q *queue) sendUnfinishedJobs(ctx actor.Context, request uint64) {
 // adoptAll gives all active jobs to a jobs actor that has started.
 func (q *queue) adoptAll(ctx actor.Context) {
 	for _, info := range q.index.activeJobs() {
-		program := q.launcher.program(decodeKnown(info.Id, info.Encoded))
-		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: info.Id, Encoded: info.Encoded, Program: program})
+		ctx.Send(q.config.Jobs, q.launcher.adopt(decodeKnown(info.Id, info.Encoded), info.Encoded, q.records.get(info.Id)))
 	}
 }
 

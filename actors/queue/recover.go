@@ -156,12 +156,12 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 	case j.Status().Final():
 		q.index.put(info, final)
 	// No process was ever named durably, so that none had the permission to act: the job may start.
-	case j.Status() == job.Queued && !paths.IsJobLivelock(j.Livelock):
+	case j.IsPending() && !paths.IsJobLivelock(j.Livelock):
 		q.index.put(info, pending)
 	// A process may be alive. The jobs actor finds out, and ends the job if none is.
 	default:
 		q.index.put(info, active)
-		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: s.Id, Encoded: s.Content, Program: q.launcher.program(j)})
+		ctx.Send(q.config.Jobs, q.launcher.adopt(j, s.Content, r))
 	}
 	q.records.put(s.Id, dependenciesOf(j), r)
 	if s.Record != nil {

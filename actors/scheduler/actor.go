@@ -33,6 +33,7 @@ import (
 	"lockstep/core/config/model"
 	"lockstep/core/deadlock"
 	"lockstep/core/dependency"
+	"lockstep/core/heap"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -109,6 +110,7 @@ type scheduler struct {
 	awaited         clientWaits
 
 	continuing bool // continuePick is on its way
+	notDue     heap.Heap[notDue, dueOrder]
 	backlog    backlog
 
 	paused    map[job.ID]uint64 // as last sent to the lock manager, with SetLockPause.withhold
@@ -199,6 +201,7 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 		}
 	}
 	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
+	s.notDue = heap.Heap[notDue, dueOrder]{}
 	s.dropBacklog(ctx)
 	clear(s.unknownOutcomes)
 	s.request++ // this also makes answers to a former incarnation stale
@@ -357,6 +360,9 @@ func (s *scheduler) opcodesChanged(m *opcodes.Changed) {
 // sleep sets the timer for the next search without a message.
 func (s *scheduler) sleep(ctx actor.Context, now time.Time) {
 	at := s.state.Wake()
+	if s.notDue.Len() > 0 && (at.IsZero() || s.notDue.First().at.Before(at)) {
+		at = s.notDue.First().at
+	}
 	if !at.IsZero() && (s.wakeAt.IsZero() || at.Before(s.wakeAt)) {
 		s.wakeAt = at
 		kit.SendAfter(s.config.Env.Clock(), ctx.ActorSystem(), at.Sub(now), ctx.Self(), &wake{at})
@@ -384,6 +390,7 @@ func (s *scheduler) pick(ctx actor.Context) {
 		return
 	}
 	began := s.config.Env.Clock().Now()
+	s.takeDue(ctx, began)
 	picked := s.state.Pick(began)
 	if s.config.Decided != nil && s.state.Len() > 0 {
 		s.config.Decided(s.config.Env.Clock().Now().Sub(began))

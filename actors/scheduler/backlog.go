@@ -21,7 +21,7 @@ const (
 // that messages in between wait for one slice only. A message about one of them finds it: it is decoded then.
 type backlog struct {
 	arrived map[job.ID]*messages.UnfinishedJob // new jobs, which are not in scheduler.jobs, or are replaced there
-	// order has the jobs of arrived and those that are due, in order of arrival, and others that were dealt with.
+	// order has the jobs of arrived and those that are backlogged, in order of arrival, and others that were dealt with.
 	order     []job.ID
 	waits     kit.Deferred[*messages.AwaitJobs] // requests that have to know all jobs
 	scheduled bool                              // continueBacklog is on its way
@@ -41,8 +41,8 @@ func (b *backlog) add(w *messages.UnfinishedJob) {
 
 // addKnown adds a job that was decoded before, unless it is there.
 func (b *backlog) addKnown(j *scheduledJob) {
-	if !j.due {
-		j.due = true
+	if !j.backlogged {
+		j.backlogged = true
 		b.order = append(b.order, j.id)
 	}
 }
@@ -83,7 +83,7 @@ func (s *scheduler) settle(ctx actor.Context, id job.ID) (work int) {
 		}
 		return decodeWork + len(w.Encoded)/decodedPerStep
 	}
-	if j := s.jobs[id]; j != nil && j.due {
+	if j := s.jobs[id]; j != nil && j.backlogged {
 		s.consider(ctx, j)
 		return decodeWork + len(j.encoded)/decodedPerStep
 	}

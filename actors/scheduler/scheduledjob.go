@@ -32,11 +32,13 @@ type scheduledJob struct {
 	limits     []sched.Limit               // of its reason trails
 	verdict    *messages.Verdict           // nil: accepted
 	hold       *messages.HoldReason        // nil: not held
+	due        *messages.DueReason         // nil: it may start at once. It has no meaning while the job has a process
+	timed      bool                        // it is in scheduler.notDue
 
-	decoded  *job.Job           // only while the job is being added
-	expected *demand            // of a job without a process; kept because rules may change often
-	due      bool               // it is in the backlog, because a rule does not hold it back any more
-	shown    messages.StartWait // what the queue was sent that the job waits for
+	decoded    *job.Job           // only while the job is being added
+	expected   *demand            // of a job without a process; kept because rules may change often
+	backlogged bool               // it is in the backlog, because a rule does not hold it back any more
+	shown      messages.StartWait // what the queue was sent that the job waits for
 
 	beganUs   int64             // when its process may have begun the opcode, in microseconds since 1970; 0: not known
 	running   bool              // it has a process or is being started
@@ -60,6 +62,10 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 	}
 	known := &scheduledJob{id: j.ID, name: w.Name, priority: j.Priority(), receivedUs: j.Received.Sec*1e6 + j.Received.Usec,
 		encoded: w.Encoded, decoded: j, op: j.FirstUnfinished(), limits: sched.ReasonLimits(j), verdict: w.Verdict, shown: w.Wait}
+	if w.DueUs > 0 {
+		known.due = &messages.DueReason{DueUs: w.DueUs, Try: w.Try}
+		known.receivedUs = max(known.receivedUs, w.DueUs) // its age counts from then on
+	}
 	if w.Held {
 		known.hold = &messages.HoldReason{By: w.HeldBy}
 	}
@@ -221,7 +227,7 @@ func (j *scheduledJob) barred() bool { return j.paused() || filter.VerbOf(j.verd
 // consider decides whether the next opcode of a job may run once there is a slot. The job waits for its start, or for the permission to
 // go on. A running job that may not go on gives its slot back.
 func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
-	j.due = false
+	j.backlogged = false
 	if j.openBegin != nil && j.judgedOp != j.op {
 		s.askVerdict(ctx, j)
 		return
@@ -306,7 +312,7 @@ func (s *scheduler) eligible(ctx actor.Context, j *scheduledJob) bool {
 	if filter.VerbOf(j.verdict) == filter.Reject { // the queue cancels it if it has no process, or one that does not ask
 		s.answerBegin(ctx, j, &messages.BeginOpResult{Denied: true, Canceled: true, Text: record.Rejection(j.verdict.Rule, j.verdict.Reason)})
 	}
-	return len(s.graph.Unmet(j.id)) == 0 && !j.barred()
+	return len(s.graph.Unmet(j.id)) == 0 && !j.barred() && s.isDue(j)
 }
 
 // knownStatus looks up a job: an unfinished job has no outcome yet.

@@ -60,6 +60,9 @@ func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason
 	if verb := filter.VerbOf(j.verdict); verb == filter.Pause || verb == filter.Reject {
 		all = append(all, &messages.Reason{Kind: &messages.Reason_Filter{Filter: j.verdict}})
 	}
+	if j.due != nil && !j.running && !s.isDue(j) {
+		all = append(all, &messages.Reason{Kind: &messages.Reason_Due{Due: j.due}})
+	}
 	w, candidate := s.state.Explain(j.id, s.config.Env.Clock().Now(), search)
 	if !candidate {
 		return all

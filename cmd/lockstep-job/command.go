@@ -206,6 +206,7 @@ func (c *command) environment(x *execution) []string {
 		values["LOCKSTEP_JOB_NAME"] = x.name
 	}
 	values["LOCKSTEP_OPCODE"] = strconv.Itoa(x.op + 1)
+	values["LOCKSTEP_TRY"] = strconv.Itoa(x.try)
 	values["LOCKSTEP_SOCKET"] = x.socket
 	values[progress.EnvName] = x.progressPath
 	// The held locks, because a command cannot know otherwise which of its any-of locks it has.

@@ -13,6 +13,7 @@ import (
 type execution struct {
 	id       job.ID
 	op       int    // index of the opcode
+	try      int    // from 1
 	name     string // of the job; "": it has none
 	socket   string // of clients of the daemon
 	livelock string

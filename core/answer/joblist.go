@@ -2,6 +2,7 @@ package answer
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -115,7 +116,21 @@ type ListedJob struct {
 	RunAs string `json:"run_as,omitempty"`
 	// Progress is that of the command of the running opcode; nil: it has said nothing.
 	Progress *Progress `json:"progress,omitempty"`
+	// Try is that of the opcode that runs, comes next, or has ended the job; nil: it is not tried again.
+	Try *Try `json:"try,omitempty"`
+	// Due is when a pending job may start; nil: at once.
+	Due *Time `json:"due_ts,omitempty"`
 }
+
+// Try is a try of an opcode that may be tried again.
+type Try struct {
+	Number int    `json:"number"`         // from 1
+	Most   int    `json:"most"`           // how many tries there are at most
+	Last   string `json:"last,omitempty"` // end of the try before, in words
+}
+
+// String is the try in words, "try 2 of 6".
+func (t Try) String() string { return fmt.Sprintf("try %d of %d", t.Number, t.Most) }
 
 // Progress is what a command says about its progress.
 type Progress struct {

@@ -22,6 +22,7 @@ type Why struct {
 const (
 	WhyDependency  = "dependency"   // it waits for the end of another job
 	WhyHold        = "hold"         // an operator holds it
+	WhyDue         = "due"          // it starts at a time, which has not come
 	WhyFilter      = "filter"       // a filter rule pauses or rejects it
 	WhyFilterLimit = "filter-limit" // a filter rule limits how many such jobs run
 	WhyRateLimit   = "rate-limit"   // its reason trail limits how many such jobs run
@@ -39,7 +40,7 @@ const (
 )
 
 func whyKinds() []string {
-	return []string{WhyDependency, WhyHold, WhyFilter, WhyFilterLimit, WhyRateLimit, WhySlots, WhyOrder, WhyLock,
+	return []string{WhyDependency, WhyHold, WhyDue, WhyFilter, WhyFilterLimit, WhyRateLimit, WhySlots, WhyOrder, WhyLock,
 		WhyStarting, WhyCannotStart, WhyCannotWrite, WhyReader, WhyStopping, WhyCycle, WhyRunning, WhyEnded}
 }
 
@@ -92,6 +93,9 @@ type Reason struct {
 
 	// Steps are the waits of a cycle, from job to job. With Slots they lead from a job with a run slot to one without.
 	Steps []WaitStep `json:"steps"`
+
+	Due *Time `json:"due_ts"` // when it may start
+	Try *Try  `json:"try"`    // that begins then; nil: none, or it is not tried again
 
 	Result string `json:"result"`   // end of the job in words; empty: see ListedJob
 	Since  *Time  `json:"since_ts"` // nil or zero: not known
@@ -197,6 +201,11 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 		}
 	case WhyHold:
 		r.addMaker(keys)
+	case WhyDue:
+		keys["due_ts"] = r.Due
+		if r.Try != nil {
+			keys["try"] = r.Try
+		}
 	case WhyFilter:
 		keys["uuid"], keys["action"], keys["reason"] = r.UUID, r.Action, r.RuleReason
 		r.addMaker(keys)

@@ -163,23 +163,37 @@ func FinalizeJob(j *job.Job, d Death, now job.Timestamp) bool {
 	if j.Status().Final() {
 		return false
 	}
-	source, text := "gnt:daemon:luxid:deathdetection", fmt.Sprintf("detected death of job %d", j.ID)
-	switch {
-	case d.StartFailure != "":
-		source, text = "gnt:daemon:luxid:startjobs", fmt.Sprintf("job %d failed to start: %s", j.ID, d.StartFailure)
-	case d.Exit != "":
-		text += ": " + d.Exit
-	}
+	source, text := d.describe(j)
 	if d.StartFailure == "" {
 		// The note is added before FailUnfinished ends all opcodes: it belongs to the one that was running.
 		d.cutOutput(j, now)
 	}
-	if d.StartFailure == "" && j.Status() == job.Queued {
-		text += "; it may have begun"
-	}
 	j.AppendReason(func(int) string { return source }, func(int) string { return text }, now)
 	j.FailUnfinished(rawjson.Quote(text), now)
 	return true
+}
+
+// EndTry ends the try of a job whose process has ended and which is tried again. The result says that the process has ended.
+func EndTry(j *job.Job, d Death, now job.Timestamp) {
+	source, text := d.describe(j)
+	d.cutOutput(j, now)
+	j.AppendReason(func(int) string { return source }, func(int) string { return text + "; it is tried again" }, now)
+	j.Ops[j.FirstUnfinished()].EndTry(rawjson.Quote(text), now)
+}
+
+// describe says how the process has ended, and which part of the daemon found it.
+func (d Death) describe(j *job.Job) (source, text string) {
+	source, text = "gnt:daemon:luxid:deathdetection", fmt.Sprintf("detected death of job %d", j.ID)
+	switch {
+	case d.StartFailure != "":
+		return "gnt:daemon:luxid:startjobs", fmt.Sprintf("job %d failed to start: %s", j.ID, d.StartFailure)
+	case d.Exit != "":
+		text += ": " + d.Exit
+	}
+	if j.IsPending() {
+		text += "; it may have begun"
+	}
+	return source, text
 }
 
 // cutOutput notes in the log of the first unfinished opcode that its output may be missing. The file may not say yet that the

@@ -32,12 +32,13 @@ const (
 	// start, to Error by a failed start.
 	Queued Status = iota
 	// Waiting: in by the job process, which now acquires the opcode's locks. Out to Running by the same once it has
-	// them, to Canceled by a cancel, to Error by a failure or by the death of the process.
+	// them, to Canceled by a cancel, to Error by a failure or by the death of the process. An opcode that is to be tried
+	// again waits, too, from the end of a try on (retry.go).
 	Waiting
 	// Canceling: Ganeti's job processes write it on the way from Waiting to Canceled; lockstep's do not.
 	Canceling
-	// Running: in by the job process with all locks held. Out to Success or Error by the job process, to Error by the
-	// daemon when the process has died.
+	// Running: in by the job process with all locks held. Out to Success, Error, or Waiting for another try by the job
+	// process, to Error or Waiting by the daemon when the process has died.
 	Running
 	// Canceled is final: the opcode never ran.
 	Canceled
@@ -107,6 +108,9 @@ func (t Timestamp) Time() time.Time {
 
 // Nanos is the number of nanoseconds since 1970, the unit of reason trails (queue.md 3.6).
 func (t Timestamp) Nanos() int64 { return t.Sec*1_000_000_000 + t.Usec*1000 }
+
+// Micros is the number of microseconds since 1970; 0 if t is unset.
+func (t Timestamp) Micros() int64 { return t.Sec*1_000_000 + t.Usec }
 
 // Compare is negative if t is earlier than u, 0 if they are the same, positive if t is later.
 func (t Timestamp) Compare(u Timestamp) int {

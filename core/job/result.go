@@ -32,3 +32,34 @@ func appendArg(dst []byte, arg any) []byte {
 	}
 	return rawjson.AppendPython(dst, raw)
 }
+
+// Failure is the result of a failed opcode: ["Class", [text, details]] (queue.md 3.4). The details of a command say how it has ended:
+// one of ExitStatus, Signal and Timeout is set.
+type Failure struct {
+	Class      string
+	Text       string
+	ExitStatus *int
+	Signal     json.RawMessage // a name, or the number in old files
+	Timeout    *float64        // the time limit in seconds
+}
+
+// ParseFailure reads the result of a failed opcode; false if it has another form.
+func ParseFailure(result json.RawMessage) (f Failure, ok bool) {
+	var args []json.RawMessage
+	if json.Unmarshal(result, &[]any{&f.Class, &args}) != nil {
+		return Failure{}, false
+	}
+	if len(args) > 0 {
+		_ = json.Unmarshal(args[0], &f.Text) // a text, for all of lockstep's errors
+	}
+	var details struct {
+		ExitStatus *int            `json:"exit_status"`
+		Signal     json.RawMessage `json:"signal"`
+		Timeout    *float64        `json:"timeout"`
+	}
+	if len(args) > 1 {
+		_ = json.Unmarshal(args[1], &details) // other details have none of these keys
+	}
+	f.ExitStatus, f.Signal, f.Timeout = details.ExitStatus, details.Signal, details.Timeout
+	return f, true
+}

@@ -19,12 +19,15 @@ const (
 	Cancel
 	// Reprioritise: a client gives the opcode another priority.
 	Reprioritise
+	// Retry: a try of the opcode has ended, and another one follows.
+	Retry
 
 	events = iota
 )
 
 var eventNames = [events]string{
 	Begin: "begin", Execute: "execute", Succeed: "succeed", Fail: "fail", Cancel: "cancel", Reprioritise: "reprioritise",
+	Retry: "retry",
 }
 
 func (e Event) String() string { return eventNames[e] }
@@ -46,10 +49,12 @@ var transitions = [...][events]Transition{
 		Reprioritise: {Queued, "the opcode takes the priority"},
 	},
 	Waiting: {
+		Begin:        {Waiting, "the job process takes up another try"},
 		Execute:      {Running, "the job process has the permission and the locks"},
 		Fail:         {Error, "the opcode cannot begin, or the job process has died"},
 		Cancel:       {Canceled, "the job process gives the wait up; Ganeti's passes through canceling"},
 		Reprioritise: {Waiting, "the opcode takes the priority, and so does its request for locks"},
+		Retry:        {Waiting, "the job process has died before the try began, and another try follows"},
 	},
 	Canceling: {
 		Fail:   {Error, "the job process has died"},
@@ -58,6 +63,7 @@ var transitions = [...][events]Transition{
 	Running: {
 		Succeed: {Success, "the same write takes the next opcode up, so that the job never shows queued again"},
 		Fail:    {Error, "the opcode fails, or the job process has died"},
+		Retry:   {Waiting, "the try fails, or the job process has died, and another try follows"},
 	},
 	Canceled: {},
 	Success:  {},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockstep/core/lock"
+	"lockstep/core/retry"
 )
 
 // OutputWait is how long a command waits for a reader who follows it and takes nothing, without the setting `output_wait`.
@@ -31,4 +32,15 @@ type LaunchSpec struct {
 	KeepOutput int64  `json:"keep_output,omitempty"`
 	Name       string `json:"name,omitempty"`      // of the job; "": none. It is in the spec of the first opcode.
 	LogLimit   int    `json:"log_limit,omitempty"` // bound of the opcode's log in bytes; 0: LogLimit
+	// Retry is the policy of an opcode that may be tried again. Try is the number of this try, from 1; 0 stands for 1.
+	Retry *retry.Policy `json:"retry,omitempty"`
+	Try   int           `json:"try,omitempty"`
+}
+
+// CurrentTry is the number of this try of the opcode, from 1.
+func (s *LaunchSpec) CurrentTry() int { return max(s.Try, 1) }
+
+// triesAgain reports whether another try follows this one, which has failed with the result.
+func (s *LaunchSpec) triesAgain(result json.RawMessage) bool {
+	return s.Retry != nil && s.Retry.Again(s.CurrentTry(), result)
 }

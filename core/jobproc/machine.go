@@ -53,7 +53,7 @@ const (
 	Lock
 	// Execute opcode Op.
 	Execute
-	// Exit: the job is final, and no write follows.
+	// Exit: the job is final, or a try of it has ended; no write follows.
 	Exit
 )
 
@@ -83,6 +83,7 @@ type Machine struct {
 	log   logBounds // of the current opcode
 
 	lacksOutput bool // the log of an ended opcode has dropped entries
+	lastTry     bool // a client wants the job ended: no try follows
 }
 
 type phase uint8
@@ -92,22 +93,36 @@ const (
 	awaitingPermission              // opcode op is waiting; the permission is asked for
 	awaitingLocks                   // opcode op is waiting; its locks are asked for
 	executing                       // opcode op is running
-	ended                           // the job is final
+	ended                           // the job is final, or a try has ended
 )
 
-// New takes over a job that has not begun: it has at least one opcode, and all are queued. Any other job is an error,
+// New takes over a job of which no process has taken up what is left: it has at least one opcode; the first ones have succeeded, the next
+// one is queued or waits for its next try, and all others are queued. Any other job is an error,
 // because to run an opcode twice is worse than not to run it. specs has the LaunchSpec of each opcode, by index; a missing
 // one is empty.
 func New(j *job.Job, specs []LaunchSpec) (*Machine, error) {
 	if len(j.Ops) == 0 {
 		return nil, fmt.Errorf("job %d has no opcodes", j.ID)
 	}
+	first := j.FirstUnfinished()
 	for i := range j.Ops {
-		if j.Ops[i].Status != job.Queued {
-			return nil, fmt.Errorf("job %d has begun before: opcode %d is %s", j.ID, i, j.Ops[i].Status)
+		op := &j.Ops[i]
+		if ok := i < first && op.Status == job.Success || op.Status == job.Queued && (i == 0 || i > first) || i == first && op.AwaitsTry(); !ok {
+			return nil, fmt.Errorf("job %d has begun before: opcode %d is %s", j.ID, i, op.Status)
 		}
 	}
-	return &Machine{job: j, specs: specs}, nil
+	m := &Machine{job: j, specs: specs, op: first}
+	m.log.total = loggedBefore(j)
+	return m, nil
+}
+
+// loggedBefore is the output in the log of a job that former processes have written: places in its output go on from there.
+func loggedBefore(j *job.Job) job.Output {
+	var logged job.OutputAccount
+	for _, entry := range j.LogAfter(0) {
+		logged.Add(entry.Type, entry.Payload)
+	}
+	return logged.Delivered.Plus(logged.Missing)
 }
 
 // Job is the current state, to be encoded and written.
@@ -116,8 +131,10 @@ func (m *Machine) Job() *job.Job { return m.job }
 // Start is the first event: the daemon has confirmed the start.
 func (m *Machine) Start(now job.Timestamp) Step {
 	m.expect(notStarted)
-	m.job.Start = now
-	return m.requestPermission(0, now, Visible)
+	if m.job.Start.IsZero() { // else a former process has begun the job
+		m.job.Start = now
+	}
+	return m.requestPermission(m.op, now, Visible)
 }
 
 // Permitted: the daemon permits the current opcode to begin. It takes its locks or executes, or fails at once if its LaunchSpec has a
@@ -190,13 +207,17 @@ func (m *Machine) Encode() []byte {
 	return job.Encode(m.job)
 }
 
-// Done: the opcode has ended. A failure ends the job. After a success, the same write sets the next opcode waiting, so
+// Done: the opcode has ended. A failure ends the job, unless another try follows: then the process ends, and the opcode waits. After a success, the same write sets the next opcode waiting, so
 // that the job never shows queued again (design.md "Differences").
 func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	m.expect(executing)
 	op := &m.job.Ops[m.op]
 	m.log.end(m.job, m.op, now)
 	m.lacksOutput = m.lacksOutput || m.log.dropped
+	if spec := m.Spec(m.op); o.Failed && !m.lastTry && spec.triesAgain(o.Result) {
+		op.EndTry(o.Result, now)
+		return m.exit()
+	}
 	op.Result, op.End = o.Result, now
 	if o.Failed {
 		op.Take(job.Fail)
@@ -255,6 +276,12 @@ func (m *Machine) Cancel(now job.Timestamp) Step {
 	return m.exit()
 }
 
+// Kill is Cancel of a client who also ends the opcode that executes: it is not tried again.
+func (m *Machine) Kill(now job.Timestamp) Step {
+	m.lastTry = true
+	return m.Cancel(now)
+}
+
 // Reprioritise gives opcodes that do not execute yet another priority.
 func (m *Machine) Reprioritise(priority int) Step {
 	if m.phase == ended {
@@ -274,7 +301,8 @@ func (m *Machine) requestPermission(op int, now job.Timestamp, w Write) Step {
 
 func (m *Machine) exit() Step {
 	m.phase = ended
-	// The end is durable before the locks are released and the process exits: what a power loss takes back, no other job has built on.
+	// The end of the job, or of the try, is durable before the locks are released and the process exits: what a power loss takes back, no
+	// other job has built on.
 	return Step{Write: Durable, ReleaseLocks: m.Spec(m.op).RequiredLocks.NotEmpty(), Action: Exit, Op: m.op}
 }
 

@@ -82,7 +82,7 @@ type Identity struct {
 	GanetiLog bool
 }
 
-// NewProcess takes over a job that has not begun; see New for the conditions.
+// NewProcess takes over a job of which no process has taken up what is left; see New for the conditions.
 func NewProcess(j *job.Job, specs []LaunchSpec, who Identity) (*Process, error) {
 	machine, err := New(j, specs)
 	if err != nil {
@@ -100,6 +100,9 @@ func NewProcess(j *job.Job, specs []LaunchSpec, who Identity) (*Process, error) 
 
 // Job is the current state of the job. The caller does not change it.
 func (p *Process) Job() *job.Job { return p.machine.Job() }
+
+// HasEnded reports whether the process has no more to do for the job: the job is final, or a try has ended.
+func (p *Process) HasEnded() bool { return p.machine.phase == ended }
 
 // CurrentOp is the index of the opcode that executes, or waits for its permission or locks.
 func (p *Process) CurrentOp() int { return p.machine.op }
@@ -180,7 +183,7 @@ func (p *Process) Tick(now time.Time) Actions {
 // Written: the write of the job file has ended.
 func (p *Process) Written(now time.Time, err error) Actions {
 	if err != nil {
-		if p.writes.failed(now, err, p.Job().Status().Final()) {
+		if p.writes.failed(now, err, p.HasEnded()) {
 			p.complain("the job file cannot be written, and is tried again until it can: %v", err)
 		}
 		p.reports.fail(&p.out, p.writes.failure)
@@ -192,8 +195,8 @@ func (p *Process) Written(now time.Time, err error) Actions {
 	}
 	p.writes.succeeded(now)
 	// Reported after the write: the daemon must know nothing that it would not find in the file after a restart.
-	if !p.Job().Status().Final() {
-		p.reports.add(&p.out, p.writes.write.Content) // the end of the process reports the end of the job
+	if !p.HasEnded() {
+		p.reports.add(&p.out, p.writes.write.Content) // the end of the process reports the end of the job, or of a try
 	}
 	// What had to wait for the file happens only now, such as the question for the next opcode, or the exit.
 	p.follow(now, p.afterWrite)
@@ -322,7 +325,7 @@ func (p *Process) CancelRequested(now time.Time) Actions {
 func (p *Process) KillRequested(now time.Time) Actions {
 	p.handle(now, func(now time.Time) {
 		p.killRequested, p.out.EndOpcode = true, true
-		p.apply(now, p.machine.Cancel(job.TimestampOf(now))) // while an opcode executes, this only writes
+		p.apply(now, p.machine.Kill(job.TimestampOf(now))) // while an opcode executes, this only writes
 	})
 	return p.take()
 }

@@ -31,6 +31,8 @@ type Definition struct {
 	Summary string // name of the parameter that lists show after the name of the opcode
 	// KeepOutput: all output is kept in files, unless a submission says otherwise (parameter keep_output).
 	KeepOutput bool
+	// Retry is the policy by which a command that has failed is tried again, unless a submission has another one; nil: it is not.
+	Retry      json.RawMessage
 	User       string     // as whom the command runs: the name of an account, or AsSubmitter; "": the daemon's
 	Submitters Submitters // who may submit it beside operators and administrators
 }
@@ -117,7 +119,7 @@ func (d *definitionCompiler) opcode() *Opcode {
 		d.fail("name", rawjson.Quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
 	}
 	d.params = map[string]*Param{}
-	taken := map[string]bool{idKey: true, keepOutputKey: true}
+	taken := map[string]bool{idKey: true, keepOutputKey: true, retryKey: true}
 	for _, p := range commonParams() {
 		taken[p.Name] = true
 	}
@@ -132,7 +134,7 @@ func (d *definitionCompiler) opcode() *Opcode {
 		taken[p.Name], d.params[p.Name] = true, &p
 		op.Params = append(op.Params, p)
 	}
-	op.Params = append(op.Params, keepOutputParam(d.definition.KeepOutput))
+	op.Params = append(op.Params, keepOutputParam(d.definition.KeepOutput), retryParam(d.retry()))
 	op.Params = append(op.Params, commonParams()...)
 	for i := range op.Params {
 		op.index[op.Params[i].Name] = i
@@ -148,6 +150,18 @@ func (d *definitionCompiler) opcode() *Opcode {
 		d.fail("summary", op.summary+" is secret")
 	}
 	return op
+}
+
+// retry is the policy of the definition in compact form; nil: it has none.
+func (d *definitionCompiler) retry() json.RawMessage {
+	if d.definition.Retry == nil {
+		return nil
+	}
+	if bad := retryPolicy.check(d.definition.Retry); bad != nil {
+		d.fail(retryKey, bad.text())
+		return nil
+	}
+	return rawjson.AppendCompact(nil, d.definition.Retry)
 }
 
 func (d *definitionCompiler) param(field string, from *ParamDefinition) Param {

@@ -65,6 +65,9 @@ func unknownParams(op *Opcode, names []string) *Invalid {
 	if slices.Contains(names, keepOutputKey) { // Ganeti has no such name
 		return nothingToKeep(op)
 	}
+	if slices.Contains(names, retryKey) {
+		return nothingToRetry(op)
+	}
 	e := &Invalid{Opcode: op.Name}
 	if len(names) == 1 {
 		e.Param = names[0]

@@ -54,6 +54,9 @@ func (voc *typeNames) resolve(name string) (Type, error) {
 	if t, ok := scalarTypeOf(name); ok {
 		return t, nil
 	}
+	if name == "Retry" {
+		return retryPolicy, nil
+	}
 	expr, ok := voc.named[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown type %q", name)

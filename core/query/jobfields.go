@@ -14,6 +14,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/rawjson"
 	"lockstep/core/record"
+	"lockstep/core/retry"
 	"lockstep/messages"
 )
 
@@ -160,7 +161,7 @@ func opStamp(t job.Timestamp) any {
 func NewJobInfo(j *job.Job, summary func(json.RawMessage) string, encoded []byte) *messages.JobInfo {
 	info := &messages.JobInfo{
 		Id: int64(j.ID), Status: int32(j.Status()), Priority: int32(j.Priority()),
-		ReceivedUs: micros(j.Received), StartUs: micros(j.Start), EndUs: micros(j.End),
+		ReceivedUs: j.Received.Micros(), StartUs: j.Start.Micros(), EndUs: j.End.Micros(),
 		Summary: make([]string, len(j.Ops)),
 	}
 	for i := range j.Ops {
@@ -180,11 +181,49 @@ func ProgressOf(info *messages.JobInfo) *answer.Progress {
 	return nil
 }
 
-func micros(t job.Timestamp) int64 { return t.Sec*1e6 + t.Usec }
+// TryOf is the try of a job's opcode as clients are shown it; nil: the opcode is not tried again.
+func TryOf(t *messages.Try) *answer.Try {
+	if t == nil {
+		return nil
+	}
+	return &answer.Try{Number: int(t.Number), Most: int(t.Most), Last: t.Last}
+}
+
+// DueOf is when a pending job may start; nil: at once.
+func DueOf(info *messages.JobInfo) *answer.Time {
+	if info.DueUs == 0 {
+		return nil
+	}
+	due := answer.TimeOf(info.DueUs)
+	return &due
+}
 
 // AddRecord sets the fields of a job's info that come from the record.
 func AddRecord(info *messages.JobInfo, j *job.Job, r record.Record) {
 	info.Name, info.Result, info.Parent, info.Submitter = r.Name(), interned(r.Result(j)), r.Parent(), r.Submitter()
+	addTry(info, j, r)
+}
+
+// addTry sets the fields about the try of the opcode that runs, comes next, or has ended the job.
+func addTry(info *messages.JobInfo, j *job.Job, r record.Record) {
+	op := slices.IndexFunc(j.Ops, func(op job.Op) bool { return op.Status != job.Success })
+	if op < 0 {
+		op = len(j.Ops) - 1
+	}
+	if op < 0 {
+		return
+	}
+	policy := retry.Of(j.Ops[op].Input)
+	if policy.Times == 0 {
+		return
+	}
+	info.Try = &messages.Try{Number: int32(r.TriesOf(op) + 1), Most: int32(policy.Tries())}
+	if tries := r.Tries(); info.Try.Number > 1 {
+		info.Try.Last = interned(tries[len(tries)-1].Words())
+	}
+	if j.IsPending() {
+		info.DueUs = r.DueUs()
+	}
 }
 
 // AddOrigin sets the fields of a job's info that come from the reason trail of the first opcode: the submitter, and the

@@ -227,6 +227,12 @@ func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
 	if p := ProgressOf(info); p != nil {
 		dst = appendJSON(append(dst, `,"progress":`...), p)
 	}
+	if t := TryOf(info.Try); t != nil {
+		dst = appendJSON(append(dst, `,"try":`...), t)
+	}
+	if info.DueUs > 0 {
+		dst = appendTime(append(dst, `,"due_ts":`...), info.DueUs)
+	}
 	return append(dst, '}')
 }
 

@@ -83,7 +83,7 @@ func (r Record) Result(j *job.Job) string {
 	}
 	for i := range j.Ops {
 		if j.Ops[i].Status == job.Error {
-			return failureWords(j.Ops[i].Result, by)
+			return failureWords(j.Ops[i].Result, by) + r.triesWords(i)
 		}
 	}
 	return ""
@@ -197,40 +197,28 @@ func failureWords(result json.RawMessage, by string) string {
 	if json.Unmarshal(result, &text) == nil {
 		return shortened(text)
 	}
-	var class string
-	var args []json.RawMessage
-	if json.Unmarshal(result, &[]any{&class, &args}) != nil {
+	f, ok := job.ParseFailure(result)
+	if !ok {
 		return ""
 	}
-	if len(args) > 0 {
-		_ = json.Unmarshal(args[0], &text) // a text, for all of lockstep's errors
-	}
-	var end struct {
-		ExitStatus *int            `json:"exit_status"`
-		Signal     json.RawMessage `json:"signal"`
-		Timeout    *float64        `json:"timeout"`
-	}
-	if len(args) > 1 {
-		_ = json.Unmarshal(args[1], &end) // other details have none of these keys
-	}
 	var signal string
-	_ = json.Unmarshal(end.Signal, &signal) // "" for a number
+	_ = json.Unmarshal(f.Signal, &signal) // "" for a number
 	switch {
-	case text == jobproc.EndedOnRequest:
+	case f.Text == jobproc.EndedOnRequest:
 		return "killed" + by
-	case end.Timeout != nil:
+	case f.Timeout != nil:
 		return "timed out"
-	case end.ExitStatus != nil:
-		return fmt.Sprintf("exit %d", *end.ExitStatus)
-	case len(end.Signal) > 0:
+	case f.ExitStatus != nil:
+		return fmt.Sprintf("exit %d", *f.ExitStatus)
+	case len(f.Signal) > 0:
 		if signal == "" {
-			signal = string(end.Signal)
+			signal = string(f.Signal)
 		}
 		return "signal " + signal
-	case text == "":
-		return shortened(class)
+	case f.Text == "":
+		return shortened(f.Class)
 	}
-	return shortened(text)
+	return shortened(f.Text)
 }
 
 func shortened(text string) string {

@@ -3,9 +3,11 @@ package replication
 import (
 	"bytes"
 	"path"
+	"slices"
 
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/core/retry"
 	"lockstep/messages"
 )
 
@@ -73,9 +75,9 @@ func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
 }
 
 // mayOverwriteLocal reports whether u may be older than the file on this disk. It is false for proposals of this
-// incarnation. For proposals of another node, it is true only until a process has begun the job: then only that process
-// writes the file, or the entry comes from a later master. A start that was undone on the other node may precede that of
-// the process that writes the file here.
+// incarnation. For proposals of another node, it is true only until a process has begun the job for the only time: then only that process
+// writes the file, or the entry comes from a later master. A start that was undone on the other node, or a former try there, may precede
+// that of the process that writes the file here.
 func (s Applier) mayOverwriteLocal(e *messages.LogEntry, u *messages.FileUpdate) bool {
 	if _, isJob := JobIDOf(u.Path); !isJob || e.Origin == s.Node && e.Incarnation == s.Incarnation {
 		return false
@@ -84,7 +86,12 @@ func (s Applier) mayOverwriteLocal(e *messages.LogEntry, u *messages.FileUpdate)
 		return true
 	}
 	j, err := job.Decode(u.Content)
-	return err != nil || !paths.IsJobLivelock(j.Livelock) || Progress(j) == 0
+	return err != nil || !paths.IsJobLivelock(j.Livelock) || j.IsPending() || mayRetry(j)
+}
+
+// mayRetry reports whether a job may be started again after a process has begun it.
+func mayRetry(j *job.Job) bool {
+	return slices.ContainsFunc(j.Ops, func(op job.Op) bool { return retry.Of(op.Input).Times > 0 })
 }
 
 func namesProcess(content []byte) bool {
@@ -229,9 +236,9 @@ func AbsentFiles(present []string, files map[string]bool) []string {
 
 // Fingerprint is the part of a job whose change needs an entry of the log: everything except its log lines.
 func Fingerprint(j *job.Job) string {
-	fingerprint := make([]byte, 0, 2*len(j.Ops))
+	fingerprint := make([]byte, 0, 3*len(j.Ops))
 	for i := range j.Ops {
-		fingerprint = append(fingerprint, byte(j.Ops[i].Status), byte(j.Ops[i].Priority))
+		fingerprint = append(fingerprint, rankOf(&j.Ops[i]), byte(j.Ops[i].Status), byte(j.Ops[i].Priority))
 	}
 	return string(fingerprint)
 }

@@ -25,6 +25,8 @@ func (w Style) Sentence(r answer.Reason, now time.Time) Sentence {
 			s = s.text("It is held")
 		}
 		return s.text(": it begins no opcode until it is released.")
+	case answer.WhyDue:
+		return w.due(r, now)
 	case answer.WhyFilterLimit:
 		return w.because(w.rule(r), r).text(" lets %d such jobs run at a time, and %d are running.", r.Limit, r.Running)
 	case answer.WhyRateLimit:
@@ -65,6 +67,22 @@ func (w Style) Sentence(r answer.Reason, now time.Time) Sentence {
 		return s.text("%s", afterColon(w.Short(r.Text)))
 	}
 	return nil
+}
+
+// due says when the job starts, and which try it begins then.
+func (w Style) due(r answer.Reason, now time.Time) Sentence {
+	if r.Due == nil {
+		return nil
+	}
+	at := Part{Text: w.Clock(now, r.Due.Time), Time: r.Due.Time}
+	if r.Try == nil {
+		return append(Sentence{}.text("It starts no earlier than "), at).text(".")
+	}
+	s := Sentence{}.text("Try %d of %d begins at ", r.Try.Number, r.Try.Most)
+	if r.Try.Last == "" {
+		return append(s, at).text(".")
+	}
+	return append(s, at).text("; the last one ended with: %s.", w.Clean(r.Try.Last))
 }
 
 // cannotWrite says who cannot write the job's file, and what ends it.

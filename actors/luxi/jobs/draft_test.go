@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"time"
+
 	"encoding/json"
 	"testing"
 
@@ -63,5 +65,5 @@ func TestTheSchedulersReasonComesBeforeAWaitForLocks(t *testing.T) {
 			Blockers: []answer.LockOwner{{Who: answer.Principal{Job: 9}}}, Locks: [][]string{{lock}}}
 	}
 	require.Equal(t, []answer.PendingReason{{ID: 1, Text: "no free slot (2 of 2)"}, {ID: 2, Text: "waits for node/n2, which job 9 has"}, {ID: 3}},
-		pendingReasons([]*messages.JobExplanation{{Id: 1, Reasons: slots}, {Id: 2}, {Id: 3}}, []answer.LockWait{wait(1, "node/n1"), wait(2, "node/n2")}))
+		pendingReasons([]*messages.JobExplanation{{Id: 1, Reasons: slots}, {Id: 2}, {Id: 3}}, []answer.LockWait{wait(1, "node/n1"), wait(2, "node/n2")}, time.Time{}))
 }

@@ -56,7 +56,7 @@ func (n *nextJobs) ask(ctx actor.Context) {
 		for _, row := range a.Rows {
 			n.cursor = row.Id
 			n.examined++
-			if query.CountedStatus(row.Info) == job.Queued {
+			if query.CountedStatus(row.Info) == job.Queued || row.Info.DueUs > 0 {
 				n.queued = append(n.queued, row.Info)
 			}
 		}

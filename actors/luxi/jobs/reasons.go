@@ -3,13 +3,16 @@ package jobs
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"lockstep/core/answer"
 	"lockstep/core/filter"
 	"lockstep/core/lock"
+	"lockstep/core/query"
 	"lockstep/core/record"
 	"lockstep/core/sched"
 	whywords "lockstep/core/why"
+	"lockstep/core/words"
 	"lockstep/messages"
 )
 
@@ -55,6 +58,9 @@ func reasonOf(r *messages.Reason) answer.Reason {
 		return orderReason(kind.Order)
 	case *messages.Reason_Hold:
 		return answer.Reason{Kind: answer.WhyHold, By: kind.Hold.By}
+	case *messages.Reason_Due:
+		due := answer.TimeOf(kind.Due.DueUs)
+		return answer.Reason{Kind: answer.WhyDue, Due: &due, Try: query.TryOf(kind.Due.Try)}
 	default:
 		panic(fmt.Sprintf("%T is no kind of reason", kind))
 	}
@@ -122,8 +128,17 @@ func positionText(o *messages.OrderReason) string {
 	return fmt.Sprintf("number %d in order", o.Position)
 }
 
+// dueText describes when a job starts: "try 2 of 6 in 40s".
+func dueText(r *messages.DueReason, now time.Time) string {
+	in := "in " + words.FormatDuration(max(time.UnixMicro(r.DueUs).Sub(now).Round(time.Second), time.Second))
+	if t := query.TryOf(r.Try); t != nil {
+		return t.String() + " " + in
+	}
+	return "starts " + in
+}
+
 // briefReason describes the first reason in a few words. "" means that there is no reason.
-func briefReason(list []*messages.Reason) string {
+func briefReason(list []*messages.Reason, now time.Time) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -144,6 +159,8 @@ func briefReason(list []*messages.Reason) string {
 			return "held by " + record.User(by)
 		}
 		return "held"
+	case *messages.Reason_Due:
+		return dueText(kind.Due, now)
 	case *messages.Reason_FilterLimit:
 		return fmt.Sprintf("rate limit: %d of %d run", kind.FilterLimit.Running, kind.FilterLimit.Limit)
 	case *messages.Reason_RateLimit:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -103,7 +104,7 @@ func (w *explanation) explain(ctx actor.Context) {
 		reasons := jobs[0].Reasons
 		w.cycle = jobs[0].Cycle
 		switch j, err := job.Decode(w.info.Encoded); {
-		case err == nil && j.Status() == job.Queued && isNextInOrder(reasons):
+		case err == nil && j.IsPending() && isNextInOrder(reasons):
 			w.explainStart(ctx, Reasons(reasons))
 		case err == nil && len(reasons) > 0 && runningReason(j).Since != nil: // it is held or paused before its next opcode
 			w.conclude(ctx, whileRunning(runningReason(j), Reasons(reasons))...)
@@ -255,13 +256,15 @@ func lockstepPending(c *request, ctx actor.Context, args []json.RawMessage) erro
 		ids[i] = int64(id)
 	}
 	c.askExplanations(ctx, ids, func(ctx actor.Context, jobs []*messages.JobExplanation) {
-		c.askLockWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) { c.Succeed(ctx, pendingReasons(jobs, waits)) })
+		c.askLockWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
+			c.Succeed(ctx, pendingReasons(jobs, waits, c.Config.Env.Clock().Now()))
+		})
 	})
 	return nil
 }
 
 // pendingReasons returns a few words for each job: a cycle of waits, else the scheduler's reason, else the wait for locks, else "".
-func pendingReasons(jobs []*messages.JobExplanation, waits []answer.LockWait) []answer.PendingReason {
+func pendingReasons(jobs []*messages.JobExplanation, waits []answer.LockWait, now time.Time) []answer.PendingReason {
 	lockWaits := make(map[int64]string, len(waits))
 	for _, w := range waits {
 		if !w.Owner.Who.Named {
@@ -270,7 +273,7 @@ func pendingReasons(jobs []*messages.JobExplanation, waits []answer.LockWait) []
 	}
 	pending := make([]answer.PendingReason, len(jobs))
 	for i, j := range jobs {
-		text := briefReason(j.Reasons)
+		text := briefReason(j.Reasons, now)
 		if j.Cycle != nil {
 			text = "cannot end: " + cycleText(cycleReason(j.Cycle))
 		}

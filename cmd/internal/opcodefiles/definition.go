@@ -111,6 +111,7 @@ func (r *fieldReader) definition(n doctree.Node) {
 		"cwd":         r.text(&d.Cwd),
 		"stdin":       r.text(&d.Stdin),
 		"keep_output": r.flag(&d.KeepOutput),
+		"retry":       r.retry(&d.Retry),
 		"user":        r.text(&d.User),
 		"submit":      r.submitters(&d.Submitters),
 		"timeout": func(n doctree.Node, field string) {
@@ -127,6 +128,20 @@ func (r *fieldReader) definition(n doctree.Node) {
 			})
 		},
 	})
+}
+
+// retry reads a policy, whose durations may have units.
+func (r *fieldReader) retry(to *json.RawMessage) func(doctree.Node, string) {
+	return func(n doctree.Node, field string) {
+		for i, key := range n.Keys {
+			r.lines[field+"."+key.Name] = key.At.Line
+			n.Values[i] = n.Values[i].Seconds()
+		}
+		var err error
+		if *to, err = json.Marshal(n); err != nil {
+			r.addMistake(n.At, field, "%v", err)
+		}
+	}
 }
 
 // submitters reads true, false, or a list of users and groups.

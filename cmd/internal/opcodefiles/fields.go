@@ -18,6 +18,9 @@ func Fields() []Field {
 		{"stdin", "the standard input of the command"},
 		{"timeout", "after how long the command is ended: seconds, or a duration like 90s or 1h"},
 		{"keep_output", "true: all output of the command is kept in files, unless a job says otherwise"},
+		{"retry",
+			"how often a command that has failed is tried again, from 1 to 5 times, or times, delay, max_delay and on; " +
+				"a submission may say otherwise"},
 		{"user", "the user as whom the command runs: the name of an account, or submitter (default: the user of the daemon)"},
 		{"submit",
 			"who may submit it without the role operate: true for all who may submit commands, " +

@@ -107,6 +107,12 @@ func Priorities(*cobra.Command, []string, string) ([]string, cobra.ShellCompDire
 	return []string{candidate("high", "-10, first"), candidate("normal", "0"), candidate("low", "10, last")}, only
 }
 
+// Causes completes what a command may be tried again after.
+func Causes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{candidate("failure", "every failure of the command"), candidate("timeout", "it reached its time limit"),
+		candidate("lost", "the job's process died, or its node")}, only
+}
+
 // Opcodes completes OP_IDs of opcodes that the daemon executes.
 func Opcodes(globals *cli.Globals) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

@@ -11,6 +11,7 @@ import (
 	"lockstep/cmd/internal/doctree"
 	"lockstep/core/answer"
 	"lockstep/core/opcode"
+	"lockstep/core/retry"
 	"lockstep/core/words"
 )
 
@@ -98,7 +99,7 @@ func (m *Mistakes) parameters(
 			value, err := parameter(params[k], op.Values[i], accepts)
 			if err != nil {
 				m.addf(value.At, "%v", err)
-			} else if value.Scalar != op.Values[i].Scalar {
+			} else if value.Scalar != op.Values[i].Scalar || value.Kind == doctree.Object {
 				op = op.With(key.Name, value)
 			}
 		}
@@ -114,6 +115,12 @@ func parameter(p answer.OpcodeParam, value doctree.Node, accepts func(string, js
 			err = accepts(p.Name, encoded)
 		}
 		return err
+	}
+	if value.Kind == doctree.Object && p.Type == retry.Wanted {
+		value.Values = slices.Clone(value.Values)
+		for i, member := range value.Values {
+			value.Values[i] = member.Seconds()
+		}
 	}
 	err := check(value)
 	text, isText := value.Scalar.(string)

@@ -23,6 +23,7 @@ import (
 	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/core/access"
 	"lockstep/core/record"
+	"lockstep/core/retry"
 )
 
 // stdinMax bounds the standard input of a job, in bytes: the job file contains it.
@@ -34,6 +35,7 @@ type runOptions struct {
 	Reason    string
 	Kind      string
 	Timeout   time.Duration
+	Retry     retryOptions
 	Env       []string
 	SecretEnv []string
 	Cwd       string
@@ -103,7 +105,8 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
   lockstep run --after nightly --after 13:success,error -- ./report
   lockstep run --lock node/n1 --lock instance/web1:shared -- ./replace-disk
   lockstep run --any-lock node/n1 --any-lock node/n2 -- ./scrub
-  lockstep run --rate-limit 2:backup -- ./backup web1`,
+  lockstep run --rate-limit 2:backup -- ./backup web1
+  lockstep run --retry 5 --retry-delay 10s --retry-on 75,timeout -- ./sync`,
 		Args: cli.WantArgs(1, -1, "name the command to run"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runRun(command.Context(), opts, globals, args)
@@ -123,6 +126,7 @@ func (o *runOptions) register(globals *cli.Globals, command *cobra.Command) {
 	flags.StringVar(&o.Kind, "kind", "",
 		"`LABEL` of jobs that take about as long as each other; they are compared with each other, not with all runs of the program")
 	flags.Var(term.DurationFlag{Value: &o.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
+	o.Retry.register(command)
 	flags.StringArrayVar(&o.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
 	flags.StringArrayVar(&o.SecretEnv, "secret-env", nil,
 		"the same for a secret, which is never stored; `NAME` alone takes the value from your environment (repeatable)")
@@ -224,7 +228,8 @@ type commandOpcode struct {
 	AnyLocks []jobfile.Lock `json:"opportunistic_locks,omitempty"`
 	AnyCount int            `json:"opportunistic_count,omitempty"`
 
-	KeepOutput *bool `json:"keep_output,omitempty"`
+	KeepOutput *bool         `json:"keep_output,omitempty"`
+	Retry      *retry.Policy `json:"retry,omitempty"`
 }
 
 func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name string) (int64, error)) (commandOpcode, error) {
@@ -245,6 +250,9 @@ func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name
 	}
 	opcode.Timeout = o.Timeout.Seconds()
 	opcode.Kind = o.Kind
+	if opcode.Retry, err = o.Retry.policy(); err != nil {
+		return opcode, err
+	}
 	if err = o.needs.apply(&opcode, streams.Now(), resolve); err != nil {
 		return opcode, err
 	}
