@@ -1,6 +1,9 @@
 package job
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // A failed opcode that is to be tried again is waiting until its last try. Its times tell its two states: from the end of a try
 // until the daemon has noted the try, it has the end and the result of the try; from then on until a process takes up the next
@@ -23,8 +26,11 @@ func (op *Op) AwaitTry() {
 	op.Result, op.Start, op.Exec, op.End = nil, Timestamp{}, Timestamp{}, Timestamp{}
 }
 
-// AwaitsTry reports whether the opcode waits for a process that takes up its next try.
-func (op *Op) AwaitsTry() bool { return op.Status == Waiting && op.Start.IsZero() && op.End.IsZero() }
+// AwaitsTry reports whether the opcode waits for a process that takes up its next try. An opcode without the parameter retry does not,
+// whatever its file says: to run it twice is worse than not to run it.
+func (op *Op) AwaitsTry() bool {
+	return op.Status == Waiting && op.Start.IsZero() && op.End.IsZero() && bytes.Contains(op.Input, []byte(`"retry"`))
+}
 
 // TryEnded reports whether a try of the job's first unfinished opcode has ended that the daemon has not noted yet.
 func (j *Job) TryEnded() bool {

@@ -47,6 +47,7 @@ var transitions = [...][events]Transition{
 		Fail:         {Error, "an earlier opcode has failed, the job process has died and may have begun, or the job cannot be started"},
 		Cancel:       {Canceled, "a client, a filter rule or a dependency cancels the job"},
 		Reprioritise: {Queued, "the opcode takes the priority"},
+		Retry:        {Waiting, "the job process has died and may have begun, and another try follows"},
 	},
 	Waiting: {
 		Begin:        {Waiting, "the job process takes up another try"},

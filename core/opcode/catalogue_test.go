@@ -83,6 +83,8 @@ func sample(t *testing.T, of Type) string {
 		return sample(t, of[len(of)-1])
 	case intersection:
 		return sample(t, of[0])
+	case retryPolicyType:
+		return `{"times":3,"delay":0.5,"max_delay":60,"on":[75,"lost"]}`
 	case *scalarType:
 		return samplePlain(t, of)
 	}
