@@ -53,7 +53,8 @@ type relayWrite struct {
 	done   func()
 }
 
-func newRelay(p *process, spec jobproc.LaunchSpec) *relay {
+func newRelay(p *process, j *jobproc.Process) *relay {
+	spec := j.Spec(0)
 	stalled := jobproc.OutputWait
 	if spec.OutputWait > 0 {
 		stalled = time.Duration(spec.OutputWait * float64(time.Second))
@@ -62,7 +63,8 @@ func newRelay(p *process, spec jobproc.LaunchSpec) *relay {
 	if p.machine.world.mutations.EndlessReader {
 		limits.Stalled, limits.Absent = endless, endless
 	}
-	return &relay{process: p, source: outflow.NewSource(limits, spec.Followed), thread: kernel.NewThread(p.machine.world.kernel, p.life),
+	return &relay{process: p, source: outflow.NewSource(limits, outflow.After(j.LoggedBefore()), spec.Followed),
+		thread:  kernel.NewThread(p.machine.world.kernel, p.life),
 		backoff: jobproc.DaemonBackoff(), stop: func() bool { return false }}
 }
 

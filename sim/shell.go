@@ -40,7 +40,7 @@ type loggedOutput struct {
 }
 
 func newShell(p *process, j *jobproc.Process) *shell {
-	s := &shell{process: p, jobproc: j, relay: newRelay(p, j.Spec(0))}
+	s := &shell{process: p, jobproc: j, relay: newRelay(p, j)}
 	for i := range s.lines {
 		s.lines[i] = &rpcClient{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: jobproc.Line(i) == jobproc.LockLine,
 			as: budget.Client{Class: budget.Jobs, Name: "jobs"}, peer: conn.Peer{Program: "lockstep-job"}}

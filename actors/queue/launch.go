@@ -174,10 +174,9 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record)
 	return data, users
 }
 
-// keeps reports whether the output of a job is kept. If one opcode asks for it, that of all is: a place in the output counts the bytes of
-// all opcodes, and must be found in the files.
+// keeps reports whether the output of a job is kept.
 func (l *launcher) keeps(j *job.Job) bool {
-	return slices.ContainsFunc(j.Ops, func(op job.Op) bool { return opcode.KeepsOutput(op.Input, l.keepOutput) })
+	return opcode.JobKeepsOutput(j, l.keepOutput)
 }
 
 func (l *launcher) spec(input, secrets json.RawMessage, r record.Record) jobproc.LaunchSpec {

@@ -8,7 +8,6 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/core/record"
-	"lockstep/core/retry"
 	"lockstep/messages"
 )
 
@@ -24,13 +23,7 @@ func (q *queue) tryEnded(ctx actor.Context, m *messages.JobTryEnded) {
 	if !j.TryEnded() {
 		panic("the jobs actor ended a try that has not ended")
 	}
-	start := paths.StartOfLivelock(j.Livelock)
-	t := record.EndedTry(j, start)
-	policy := retry.Of(j.Ops[t.Op].Input)
-	recorded := q.records.get(m.Id).WithTry(t)
-	recorded = recorded.WithDue(j.Ops[t.Op].End.Time().Add(policy.Pause(m.Id, recorded.TriesOf(t.Op))))
-	j.Ops[t.Op].AwaitTry()
-	j.Livelock, j.ProcessID = paths.UndoneLivelock(start), 0
+	recorded := record.EndTry(q.records.get(m.Id), j, q.config.GanetiJobs, q.now())
 	q.records.set(m.Id, recorded)
 	q.index.setStage(e, changing)
 	// No process is left: its locks and its slot are free before the job is a candidate again.

@@ -63,7 +63,7 @@ func (b *keeping) command(op int, script string) jobproc.Outcome {
 	b.Helper()
 	parameters, err := json.Marshal(map[string]any{"argv": []string{"/bin/sh", "-c", script}})
 	require.NoError(b, err)
-	relay := newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), false), nil, nil)
+	relay := newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), outflow.Position{}, false), nil, nil)
 	x := &execution{id: 7, op: op, livelock: "none", input: parameters, lease: &lease{}, relay: relay, keep: b.keep, emit: b.emit,
 		progressPath: b.progressPath, progressed: b.progressed}
 	return x.runCommand(parameters)
@@ -263,7 +263,7 @@ func TestNothingIsKept(t *testing.T) {
 	b := newKeeping(t, 0)
 	require.Nil(t, b.keep)
 	x := &execution{id: 7, livelock: "none", lease: &lease{}, emit: func([]jobproc.LogEntry) {},
-		relay: newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), false), nil, nil)}
+		relay: newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), outflow.Position{}, false), nil, nil)}
 	require.JSONEq(t, `{"exit_status": 0}`, string(x.runCommand([]byte(`{"argv": ["/bin/echo", "x"]}`)).Result))
 	entries, err := os.ReadDir(b.dataDir)
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 			require.Equal(t, job.LogStdout, e.Kind)
 			got.Write(e.Output)
 		}
-	}, newRelay("", 1, outflow.NewSource(outflow.Standard(time.Hour), false), nil, nil), nil)
+	}, newRelay("", 1, outflow.NewSource(outflow.Standard(time.Hour), outflow.Position{}, false), nil, nil), nil)
 	require.NoError(t, err)
 	_, err = out.stdout().WriteString("first\n")
 	require.NoError(t, err)

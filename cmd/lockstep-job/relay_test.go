@@ -33,7 +33,7 @@ type relayed struct {
 
 func newRelayed(t *testing.T, followed bool) *relayed {
 	log, _ := logrustest.NewNullLogger()
-	b := &relayed{T: t, path: filepath.Join(t.TempDir(), "output"), source: outflow.NewSource(outflow.Standard(time.Hour), followed)}
+	b := &relayed{T: t, path: filepath.Join(t.TempDir(), "output"), source: outflow.NewSource(outflow.Standard(time.Hour), outflow.Position{}, followed)}
 	server, err := outputs.Listen(b.path, ownership.Attributes{Mode: 0o600, UID: -1, GID: -1}, outputs.Config{Log: log})
 	require.NoError(t, err)
 	served := make(chan error, 1)

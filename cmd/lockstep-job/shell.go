@@ -63,7 +63,7 @@ func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, place pl
 		outputWait = time.Duration(first.OutputWait * float64(time.Second))
 	}
 	s.relay = newRelay(persistence.SocketPath(runDir, persistence.OutputSocket), int64(p.Job().ID),
-		outflow.NewSource(outflow.Standard(outputWait), first.Followed), s.readerAwaited, s.readerLost)
+		outflow.NewSource(outflow.Standard(outputWait), outflow.After(p.LoggedBefore()), first.Followed), s.readerAwaited, s.readerLost)
 	var err error
 	if s.keep, err = newKeeper(place.dataDir, p.Job(), first.KeepOutput); err != nil {
 		s.complain(err.Error())

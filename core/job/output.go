@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -30,6 +31,9 @@ const (
 	LogCut = "output-cut"
 	// LogNote: what the job process says of the output, such as why none is kept from here on. The payload is a text.
 	LogNote = "output-note"
+	// LogTry: a try of the opcode has ended, and another one follows. All output of the try is before it. The payload is
+	// an EndedTry.
+	LogTry = "try-ended"
 	// CutText is an entry LogCut in words.
 	CutText = "the job process died here; output that it had not saved is missing"
 
@@ -51,6 +55,17 @@ type Output struct {
 	Stderr   StreamOutput `json:"stderr"`
 	Messages int64        `json:"messages"`
 }
+
+// EndedTry is the payload of LogTry.
+type EndedTry struct {
+	Try    int             `json:"try"`    // from 1
+	Most   int             `json:"most"`   // how many tries there are at most
+	End    string          `json:"end"`    // in words, such as "exit 75"
+	Result json.RawMessage `json:"result"` // of the opcode, as if the try had been the last one
+}
+
+// String is the end of the try for people: "try 1 of 3: exit 75".
+func (t EndedTry) String() string { return fmt.Sprintf("try %d of %d: %s", t.Try, t.Most, t.End) }
 
 // MissingOutput is the payload of LogMissing.
 type MissingOutput struct {
@@ -145,7 +160,7 @@ func DecodeOutput(typ string, payload json.RawMessage) (stream string, piece []b
 
 // isNote reports whether entries of a type say something of the output.
 func isNote(typ string) bool {
-	return typ == LogMissing || typ == LogOpen || typ == LogCut || typ == LogNote
+	return typ == LogMissing || typ == LogOpen || typ == LogCut || typ == LogNote || typ == LogTry
 }
 
 // IsOutput reports whether entries of a type are output of a command.

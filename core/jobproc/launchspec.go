@@ -1,6 +1,7 @@
 package jobproc
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -39,6 +40,15 @@ type LaunchSpec struct {
 
 // CurrentTry is the number of this try of the opcode, from 1.
 func (s *LaunchSpec) CurrentTry() int { return max(s.Try, 1) }
+
+// logLimit bounds the log of one try of the opcode, in bytes: all tries together have the bound of the opcode.
+func (s *LaunchSpec) logLimit() int {
+	limit := cmp.Or(s.LogLimit, LogLimit)
+	if s.Retry != nil {
+		limit /= s.Retry.Tries()
+	}
+	return limit
+}
 
 // triesAgain reports whether another try follows this one, which has failed with the result.
 func (s *LaunchSpec) triesAgain(result json.RawMessage) bool {

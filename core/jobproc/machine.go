@@ -82,6 +82,8 @@ type Machine struct {
 	phase phase
 	log   logBounds // of the current opcode
 
+	loggedBefore job.Output // the output that former processes have written
+
 	lacksOutput bool // the log of an ended opcode has dropped entries
 	lastTry     bool // a client wants the job ended: no try follows
 }
@@ -111,13 +113,13 @@ func New(j *job.Job, specs []LaunchSpec) (*Machine, error) {
 			return nil, fmt.Errorf("job %d has begun before: opcode %d is %s", j.ID, i, op.Status)
 		}
 	}
-	m := &Machine{job: j, specs: specs, op: first}
-	m.log.total = loggedBefore(j)
+	m := &Machine{job: j, specs: specs, op: first, loggedBefore: loggedOf(j)}
+	m.log.total = m.loggedBefore // places in the output go on from there
 	return m, nil
 }
 
-// loggedBefore is the output in the log of a job that former processes have written: places in its output go on from there.
-func loggedBefore(j *job.Job) job.Output {
+// loggedOf is the output in the log of a job.
+func loggedOf(j *job.Job) job.Output {
 	var logged job.OutputAccount
 	for _, entry := range j.LogAfter(0) {
 		logged.Add(entry.Type, entry.Payload)
@@ -293,7 +295,8 @@ func (m *Machine) Reprioritise(priority int) Step {
 
 func (m *Machine) requestPermission(op int, now job.Timestamp, w Write) Step {
 	m.op, m.phase = op, awaitingPermission
-	m.log = m.log.next(len(m.job.Ops[op].Log), m.Spec(op).LogLimit)
+	spec := m.Spec(op)
+	m.log = m.log.next(len(m.job.Ops[op].Log), spec.logLimit())
 	m.job.Ops[op].Take(job.Begin)
 	m.job.Ops[op].Start = now
 	return Step{Write: w, Action: Begin, Op: op}

@@ -104,6 +104,9 @@ func (p *Process) Job() *job.Job { return p.machine.Job() }
 // HasEnded reports whether the process has no more to do for the job: the job is final, or a try has ended.
 func (p *Process) HasEnded() bool { return p.machine.phase == ended }
 
+// LoggedBefore is the output of the job that former processes have written, according to its log.
+func (p *Process) LoggedBefore() job.Output { return p.machine.loggedBefore }
+
 // CurrentOp is the index of the opcode that executes, or waits for its permission or locks.
 func (p *Process) CurrentOp() int { return p.machine.op }
 

@@ -31,6 +31,9 @@ type KeptPart struct {
 // the log says that the process died (job.LogCut). Then the files have a beginning of the output.
 func KeptOf(j *job.Job, byDefault bool) Kept {
 	k := Kept{Ended: j.Status().Final(), Mark: j.KeptMark()}
+	if !JobKeepsOutput(j, true) {
+		return k
+	}
 	may := false
 	for i := range j.Ops {
 		op := &j.Ops[i]

@@ -10,6 +10,8 @@
 // The package has no goroutines, no clock and no descriptors; the job process, the simulator and the command line drive it.
 package outflow
 
+import "lockstep/core/job"
+
 // Stream is a stream of a command.
 type Stream uint8
 
@@ -24,6 +26,9 @@ type Position struct {
 	Stdout int64 `json:"stdout"`
 	Stderr int64 `json:"stderr"`
 }
+
+// After is the place after an amount of output.
+func After(o job.Output) Position { return Position{Stdout: o.Stdout.Bytes, Stderr: o.Stderr.Bytes} }
 
 // Sum is the number of bytes before the place. Output has one order, in which each place has another sum.
 func (p Position) Sum() int64 { return p.Stdout + p.Stderr }

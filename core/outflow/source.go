@@ -61,10 +61,11 @@ type reader struct {
 	relayed     bool    // it reads through a daemon, whose end is not the reader's end
 }
 
-// NewSource makes a source without output. followed says that a follower will come, which wants all output from the first byte on. It is
-// waited for from Open on.
-func NewSource(l Limits, followed bool) *Source {
-	s := &Source{limits: l, window: window{capacity: l.Capacity, ending: l.Ending}, readers: map[uint64]*reader{}}
+// NewSource makes a source without output. at is the place after the output of former processes of the job. followed says that a follower
+// will come, which wants all output from there on. It is waited for from Open on.
+func NewSource(l Limits, at Position, followed bool) *Source {
+	w := window{capacity: l.Capacity, ending: l.Ending, begin: at.Sum(), end: at.Sum(), total: at}
+	s := &Source{limits: l, window: w, readers: map[uint64]*reader{}}
 	if followed {
 		s.follower = followerExpected
 	}

@@ -19,7 +19,7 @@ var start = time.Unix(1_700_000_000, 0)
 var small = outflow.Limits{Capacity: 3000, InFlight: 1000, Frames: 4, Readers: 3, Stalled: time.Hour, Absent: 30 * time.Second}
 
 func newSource(l outflow.Limits, followed bool) *outflow.Source {
-	s := outflow.NewSource(l, followed)
+	s := outflow.NewSource(l, outflow.Position{}, followed)
 	s.Open(start)
 	return s
 }

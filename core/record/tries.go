@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"lockstep/core/job"
+	"lockstep/core/paths"
+	"lockstep/core/retry"
 )
 
 // triesKey holds the ended tries of the job's opcodes, except for the last try of each: a list of Try.
@@ -27,14 +28,37 @@ type Try struct {
 	LogTo int64 `json:"log_to"`
 }
 
-// EndedTry is the try that has ended of a job's first unfinished opcode (job.TryEnded), made by the given start.
-func EndedTry(j *job.Job, start int64) Try {
-	op := &j.Ops[j.FirstUnfinished()]
+// EndTry takes a try that has ended (job.TryEnded) into the record of its job, with the time of the next one. The job waits for that from
+// then on, and names no process; its log says how the try has ended. ganetiLog: entries of the log have types that Ganeti's daemon reads.
+func EndTry(r Record, j *job.Job, ganetiLog bool, now job.Timestamp) Record {
+	start := paths.StartOfLivelock(j.Livelock)
+	index := j.FirstUnfinished()
+	op, policy := &j.Ops[index], retry.Of(j.Ops[index].Input)
 	began := op.Exec
 	if began.IsZero() {
 		began = op.Start
 	}
-	return Try{Start: start, Op: j.FirstUnfinished(), Result: op.Result, BeganUs: began.Micros(), EndedUs: op.End.Micros(), LogTo: j.LastSerial()}
+	t := Try{Start: start, Op: index, Result: op.Result, BeganUs: began.Micros(), EndedUs: op.End.Micros(), LogTo: j.LastSerial() + 1}
+	ended := op.End.Time()
+	r = r.withTry(t)
+	number := r.TriesOf(index)
+	kind, payload := job.LogTry, t.note(number, policy.Tries())
+	if ganetiLog {
+		kind, payload = job.AsMessage(kind, payload)
+	}
+	j.AppendLog(index, now, kind, payload)
+	op.AwaitTry()
+	j.Livelock, j.ProcessID = paths.UndoneLivelock(start), 0
+	return r.with(dueKey, ended.Add(policy.Pause(int64(j.ID), number)).UnixMicro())
+}
+
+// note is the payload of the log entry about the try.
+func (t Try) note(number, most int) json.RawMessage {
+	payload, err := json.Marshal(job.EndedTry{Try: number, Most: most, End: t.Words(), Result: t.Result})
+	if err != nil {
+		panic(fmt.Errorf("encode the end of a try: %w", err)) // the result was decoded
+	}
+	return payload
 }
 
 // Tries are the ended tries of all opcodes in their order, except for the last try of each opcode.
@@ -54,17 +78,14 @@ func (r Record) TriesOf(op int) int {
 	return count
 }
 
-// WithTry adds a try. One that is known is not added again.
-func (r Record) WithTry(t Try) Record {
+// withTry adds a try. One that is known is not added again.
+func (r Record) withTry(t Try) Record {
 	tries := r.Tries()
 	if slices.ContainsFunc(tries, func(known Try) bool { return known.Start == t.Start }) {
 		return r
 	}
 	return r.with(triesKey, append(tries, t))
 }
-
-// WithDue says when the job may start.
-func (r Record) WithDue(due time.Time) Record { return r.with(dueKey, due.UnixMicro()) }
 
 // DueUs is when the job may start, in microseconds since 1970; 0: at once.
 func (r Record) DueUs() int64 {

@@ -221,7 +221,7 @@ func (b *bench) readKept(job int64, k end.Kept) (got []byte, stop int64) {
 // send sends output of a job as its process does: in frames, and the rest in a file.
 func (p passed) sendAll(t *testing.T, output []byte, inFrames int) {
 	t.Helper()
-	s := outflow.NewSource(outflow.Limits{Capacity: len(output), InFlight: 96 << 10, Frames: 32, Readers: 1}, false)
+	s := outflow.NewSource(outflow.Limits{Capacity: len(output), InFlight: 96 << 10, Frames: 32, Readers: 1}, outflow.Position{}, false)
 	s.Add(outflow.Stdout, output)
 	id, err := s.Attach(p.hello.At, false, p.hello.Relayed)
 	require.NoError(t, err)

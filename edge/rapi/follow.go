@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"lockstep/core/job"
 	"lockstep/core/outflow"
 	"lockstep/core/outflow/delivery"
 	"lockstep/edge/admission"
@@ -35,6 +36,7 @@ type follower struct {
 	frames  chan outflow.Frame // the same; closed when the connection is lost after the first one. nil: none comes
 	taken   [2]chan struct{}   // of entries, of frames
 	logEnd  chan error         // the log has ended; one message
+	read    func()             // begins to read frames
 
 	partial  bool           // of what was read of the log at once, there is more
 	first    *outflow.Frame // the first one, which was not written yet
@@ -75,9 +77,12 @@ func (s *Server) followOutput(c *call, id int64, stream string, begin func(missi
 	f := &follower{output: o, ctx: ctx, buffer: w, after: s.after, partial: true, entries: make(chan []rawEntry),
 		taken: [2]chan struct{}{make(chan struct{}), make(chan struct{})}, logEnd: make(chan error, 1)}
 	reading.Go(func() { f.logEnd <- f.readLog(s.config.Luxi) })
-	if f.open != nil && !IsFinal(l.status) {
+	f.read = func() {
 		f.frames = make(chan outflow.Frame)
 		reading.Go(f.readFrames)
+	}
+	if f.open != nil && !IsFinal(l.status) {
+		f.read()
 	}
 	err = f.follow()
 	if err == nil && f.Streamed && !f.complete {
@@ -195,6 +200,9 @@ func (f *follower) follow() error {
 func (f *follower) writeEntries(entries []rawEntry) error {
 	for i := range entries {
 		e := entries[i].delivered()
+		if e.Type == job.LogTry {
+			f.endTry()
+		}
 		if f.Loses(e) {
 			f.awaitFirst()
 		}
@@ -207,6 +215,27 @@ func (f *follower) writeEntries(entries []rawEntry) error {
 	}
 	f.release(0)
 	return f.joinFirst()
+}
+
+// endTry writes what the process of a try sends at its end, and begins to read from the process of the next one.
+func (f *follower) endTry() {
+	_ = f.writeFirst() // f.Err is the error
+	for f.Streamed && f.frames != nil && f.Err == nil {
+		select {
+		case frame, open := <-f.frames:
+			_ = f.takeFrame(frame, open)
+		case <-f.after(endPatience):
+			f.frames = nil
+		case <-f.ctx.Done():
+			f.Failed(context.Cause(f.ctx))
+		}
+	}
+	wasStreamed := f.Streamed
+	f.NextTry(f)
+	f.complete, f.gaveUp = false, false
+	if wasStreamed && f.open != nil {
+		f.read()
+	}
 }
 
 // takeFrame takes a frame; open is false if none came because the connection is lost.

@@ -82,14 +82,9 @@ func AmountIn(o *job.Output, s outflow.Stream) *job.StreamOutput {
 	return &o.Stdout
 }
 
-// PositionAfter is the place after an amount of output.
-func PositionAfter(o job.Output) outflow.Position {
-	return outflow.Position{Stdout: o.Stdout.Bytes, Stderr: o.Stderr.Bytes}
-}
-
 // PositionIn is the place up to which a log was read.
 func PositionIn(log *job.OutputAccount) outflow.Position {
-	return PositionAfter(log.Delivered.Plus(log.Missing))
+	return outflow.After(log.Delivered.Plus(log.Missing))
 }
 
 // Failed notes the error of a write; nil: none. The files are not read on.
@@ -104,6 +99,16 @@ func (d *Delivery) Begin(at outflow.Position) {
 	if !d.Streamed {
 		d.Streamed, d.begins = true, at
 	}
+}
+
+// NextTry says that all output of a try is over that the log knows, and that the output of another process follows. What the process of
+// the try has not sent is missing.
+func (d *Delivery) NextTry(to Target) {
+	at := PositionIn(&d.Account)
+	d.upTo(to, outflow.Stdout, at.Stdout)
+	d.upTo(to, outflow.Stderr, at.Stderr)
+	// The process of a lost try may have sent what the log does not have; the account says that this is uncertain.
+	d.Have, d.Streamed, d.begins = at, false, outflow.Position{}
 }
 
 // Loses reports whether the next entry of the log says that output is lost.
@@ -125,7 +130,7 @@ func (d *Delivery) Entry(to Target, e Entry) (shows bool) {
 		g.Had = d.Account.Delivered.Plus(d.Account.Missing).Minus(lost)
 		d.lack(to, g)
 	}
-	amount := PositionAfter(d.Account.Delivered.Minus(had))
+	amount := outflow.After(d.Account.Delivered.Minus(had))
 	switch {
 	case amount != (outflow.Position{}):
 		s := outflow.Stdout

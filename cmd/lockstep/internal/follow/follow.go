@@ -68,7 +68,10 @@ func (e LogEntry) Text() string {
 		return strings.TrimRight(string(piece), "\r\n")
 	}
 	var message string
+	var ended job.EndedTry
 	switch {
+	case e.Type == job.LogTry && json.Unmarshal(e.Payload, &ended) == nil:
+		return ended.String()
 	case e.Type == job.LogMissing:
 		return missingText(e.Payload)
 	case e.Type == job.LogOpen:

@@ -25,6 +25,7 @@ const (
 type LiveView interface {
 	ShowChange(c Change)
 	StreamBegins(at outflow.Position)
+	TryEnds()
 	ShowPiece(p Piece)
 	ShowRest(entries []LogEntry)
 	// Keeps reports whether the kept files have all output that the log has lost, as entries of it say.
@@ -39,7 +40,7 @@ type Live struct {
 	View LiveView
 	// Follows: this client has submitted the job, so that its commands wait for it. The stream is opened at once, otherwise when the job runs.
 	Follows bool
-	Open    func() *Stream // nil: there is no stream to read
+	Open    func() *Stream // for each try of a command; nil: there is no stream to read
 	// Ask begins to ask for the progress of the command, when the job runs; nil: it is not shown.
 	Ask func() <-chan []answer.ListedJob
 	// ShowProgress shows what Progress brings: the job, with the progress of its command.
@@ -47,6 +48,8 @@ type Live struct {
 	After        func(time.Duration) <-chan time.Time
 
 	stream   *Stream // nil: it is not open, or has ended
+	opened   bool    // the stream of this try was
+	next     *Change // what follows the end of a try; the end of the stream of the try is awaited
 	streamed bool    // it has begun
 	complete bool    // it has brought all that there is
 	broken   bool    // its connection is lost
@@ -62,7 +65,7 @@ type Live struct {
 
 // Changes are the updates while one may be shown; then nil.
 func (l *Live) Changes(updates <-chan Update) <-chan Update {
-	if l.held != nil || l.ended {
+	if l.held != nil || l.next != nil || l.ended {
 		return nil
 	}
 	return updates
@@ -84,8 +87,8 @@ func (l *Live) Timer() <-chan time.Time { return l.timer }
 
 // Start opens the stream of a job that this client has submitted.
 func (l *Live) Start() {
-	if l.Open != nil {
-		l.stream, l.Open = l.Open(), nil
+	if l.Open != nil && !l.opened {
+		l.stream, l.opened = l.Open(), true
 	}
 }
 
@@ -105,6 +108,55 @@ func (l *Live) Change(c Change) (done bool) {
 			l.progress, l.Ask = l.Ask(), nil
 		}
 	}
+	if at := slices.IndexFunc(c.Entries, func(e LogEntry) bool { return typeOf(e) == job.LogTry }); at >= 0 {
+		return l.tryEnds(c, at)
+	}
+	return l.change(c)
+}
+
+// tryEnds takes a change whose entry at says that a try has ended. What follows it waits for the end of the stream, which belongs to the
+// try.
+func (l *Live) tryEnds(c Change, at int) (done bool) {
+	before, after := c, c
+	before.Final = false
+	before.Entries, after.Entries = c.Entries[:at], c.Entries[at:]
+	l.next = &after
+	if len(before.Entries) > 0 {
+		l.change(before)
+	}
+	if l.held == nil {
+		return l.awaitTry()
+	}
+	return false
+}
+
+// awaitTry waits for the rest of the stream of a try that has ended.
+func (l *Live) awaitTry() (done bool) {
+	if l.stream == nil || !l.streamed || l.broken {
+		return l.nextTry()
+	}
+	l.timer = l.After(followerPatience)
+	return false
+}
+
+// nextTry goes on after a try.
+func (l *Live) nextTry() (done bool) {
+	l.Close()
+	l.View.TryEnds()
+	c := l.next
+	l.next, l.timer, l.opened = nil, nil, false
+	l.streamed, l.complete, l.broken, l.gaveUp, l.lacks, l.cut = false, false, false, false, false, false
+	if l.Follows {
+		l.Start()
+	}
+	note, rest := *c, *c
+	note.Entries, note.Final, rest.Entries = c.Entries[:1], false, c.Entries[1:]
+	l.show(note)
+	return l.Change(rest)
+}
+
+// change takes a change within a try.
+func (l *Live) change(c Change) (done bool) {
 	lacks := has(c.Entries, job.LogMissing)
 	l.lacks, l.cut = l.lacks || lacks, l.cut || has(c.Entries, job.LogCut)
 	if lacks && !l.streamed && !l.gaveUp && l.stream != nil && l.stream.Connected() && !l.View.Keeps(c.Entries) {
@@ -156,12 +208,21 @@ func (l *Live) isAwaited() bool { return l.Follows && l.lacks && !l.cut }
 func (l *Live) release() (done bool) {
 	c := l.held
 	l.held, l.timer = nil, nil
-	return c != nil && l.show(*c)
+	if c == nil {
+		return false
+	}
+	done = l.show(*c)
+	if l.next != nil {
+		return l.awaitTry()
+	}
+	return done
 }
 
 // Piece takes the next piece of the stream.
 func (l *Live) Piece(p Piece) (done bool) {
-	if l.broken = p.Lost; p.Lost {
+	if l.broken = p.Lost; p.Lost && l.next != nil && l.held == nil {
+		return l.nextTry()
+	} else if p.Lost {
 		if l.ended && l.isAwaited() {
 			l.timer = l.After(followerPatience) // the former one may be over
 			return false
@@ -179,6 +240,9 @@ func (l *Live) Piece(p Piece) (done bool) {
 	case p.Ends():
 		l.complete = true
 		l.Close()
+		if l.next != nil && l.held == nil {
+			return l.nextTry()
+		}
 		return l.ended
 	case l.ended:
 		l.timer = l.After(followerPatience) // writing it may have taken long
@@ -194,8 +258,11 @@ func (l *Live) TimeIsUp() (done bool) {
 	default:
 	}
 	l.gaveUp = true
-	if l.held != nil {
+	switch {
+	case l.held != nil:
 		return l.release()
+	case l.next != nil:
+		return l.nextTry()
 	}
 	return l.ended
 }

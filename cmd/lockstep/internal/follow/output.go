@@ -109,7 +109,7 @@ func (o *JobOutput) entry(entry LogEntry) {
 		o.report(openText(payload))
 	case typ == job.LogCut:
 		o.report(job.CutText)
-	case typ == job.LogNote:
+	case typ == job.LogNote || typ == job.LogTry:
 		o.report(entry.Text())
 	case typ == job.LogMessage || o.Others:
 		o.flushLines()

@@ -88,6 +88,12 @@ func (v *Views) StreamBegins(at outflow.Position) {
 	v.Lines.Begin(at)
 }
 
+// TryEnds says that another process brings the output from here on.
+func (v *Views) TryEnds() {
+	v.Events.NextTry(&v.Events)
+	v.Lines.NextTry(&v.Lines)
+}
+
 // ShowPiece shows output of a Stream, as far as the log has not brought it already.
 func (v *Views) ShowPiece(p Piece) {
 	if v.JSON {
