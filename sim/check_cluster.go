@@ -16,6 +16,7 @@ func clusterCheckers() []Checker {
 		&checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{}, checkRest{}, &checkClientOrders{}, &checkConfd{},
 		&checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkFollowed{}, &checkPrograms{}, checkConnections{},
 		&checkFence{}, &checkProgress{}, &checkAudited{}, &checkRoles{}, &checkSubmitters{},
+		&checkFence{}, &checkProgress{}, &checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{},
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"lockstep/messages"
 )
 
-// checkMarks: a job that is shown as waiting for locks without a process has none, and its file says queued. When it is marked,
+// checkMarks: a job that is shown as waiting for locks without a process has none, and its file says that it is pending. When it is marked,
 // the marked jobs and the jobs that run their first opcodes are not more than there are run slots. In rest it is neither paused, held nor
 // rejected.
 type checkMarks struct {
@@ -73,7 +73,7 @@ func (c *checkMarks) rest(w *World) error {
 	c.dropEnded(w)
 	for id := range c.marked {
 		j := w.Job(id)
-		if j.Status() != job.Queued || !j.Start.IsZero() {
+		if !j.IsPending() {
 			return fmt.Errorf("job %d is shown as waiting for locks without a process, but its file says %s", id, j.Status())
 		}
 		if v, known := w.effective.verdict(j); known && v.bars() {

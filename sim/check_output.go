@@ -8,7 +8,8 @@ import (
 )
 
 // checkOutput: output that died with its job process is said. The first opcode whose end no process has written, so that the daemon has
-// failed it, has one log entry output-cut if its command has begun. An opcode whose process has written its end has none.
+// failed it, has one log entry output-cut if its command has begun. An opcode whose process has written its end has none. Each lost try of an
+// opcode has one more.
 type checkOutput struct {
 	begun   map[string]bool // by opcode and tag: commands that have begun
 	garbled map[int64]bool
@@ -16,7 +17,7 @@ type checkOutput struct {
 
 func (*checkOutput) Name() string { return "cut output is said" }
 
-func (c *checkOutput) See(_ *World, event any) error {
+func (c *checkOutput) See(w *World, event any) error {
 	if c.begun == nil {
 		c.begun, c.garbled = map[string]bool{}, map[int64]bool{}
 	}
@@ -33,7 +34,7 @@ func (c *checkOutput) See(_ *World, event any) error {
 		c.garbled[e.id] = true
 	case fileChanged:
 		if e.job != nil && e.job.Status().Final() && !c.garbled[e.id] {
-			return c.judge(e)
+			return c.judge(w, e)
 		}
 	}
 	return nil
@@ -41,8 +42,9 @@ func (c *checkOutput) See(_ *World, event any) error {
 
 func opcodeKey(op int, tag string) string { return fmt.Sprintf("opcode %d of %s", op, tag) }
 
-func (c *checkOutput) judge(e fileChanged) error {
+func (c *checkOutput) judge(w *World, e fileChanged) error {
 	first := true
+	lost := w.lostTries(e.id)
 	for i, op := range e.job.Ops {
 		cuts := 0
 		for _, entry := range op.Log {
@@ -51,6 +53,7 @@ func (c *checkOutput) judge(e fileChanged) error {
 				cuts++
 			}
 		}
+		cuts -= lost[i]
 		// The result of a process is a pair; a text is the daemon's.
 		byDaemon := op.Status == job.Error && bytes.HasPrefix(bytes.TrimSpace(op.Result), []byte(`"`))
 		begun := c.begun[opcodeKey(i, e.tag)]

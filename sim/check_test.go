@@ -32,6 +32,9 @@ func TestCheckersBite(t *testing.T) {
 	bites[(&checkProgress{}).Name()] = true  // TestShownProgressWasSaid
 	bites[(&checkRoles{}).Name()] = true     // TestUsersDoWhatTheyMay
 	bites[(&checkSubmitters{}).Name()] = true
+	for _, c := range []Checker{&checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{}} {
+		bites[c.Name()] = true // TestTryCheckersBite
+	}
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string

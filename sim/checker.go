@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/sim/simdisk"
@@ -30,6 +31,7 @@ func allCheckers() []Checker {
 		&checkOutput{}, &checkFollowed{}, &checkProgress{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
 		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{}, &checkAudited{},
 		&checkRoles{}, &checkSubmitters{},
+		&checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{},
 	}
 }
 
@@ -67,14 +69,18 @@ type (
 	spawnRefused struct{ id int64 }
 	// opcodeStarted: an opcode of a job begins to execute.
 	opcodeStarted struct {
-		node  *node
-		job   int64
-		op    int
-		tag   string
-		input json.RawMessage
+		node    *node
+		process *process
+		job     int64
+		op      int
+		tag     string
+		input   json.RawMessage
 	}
-	// opcodeEnded: the opcode of a process has ended, and no command works with its locks.
-	opcodeEnded struct{ process *process }
+	// opcodeEnded: the opcode of a process has ended, and no command works with its locks. outcome is missing for Ganeti's processes.
+	opcodeEnded struct {
+		process *process
+		outcome jobproc.Outcome
+	}
 	// locksTaken: a process has all locks of its opcode. With found it may have had them before:
 	// the answer to an earlier request was lost.
 	locksTaken struct {
@@ -133,6 +139,7 @@ type (
 	orderSent struct {
 		client *client
 		id     int64
+		cancel bool
 	}
 	// orderAnswered: the client has the answer, or knows that no answer will come.
 	orderAnswered struct {
@@ -229,6 +236,7 @@ func (w *World) notify(event any) {
 	w.disturbance.observe(w, event)
 	w.readers.observe(event)
 	w.holders.observe(event)
+	w.tryWork.observe(w, event)
 	for _, c := range w.checkers {
 		if err := c.See(w, event); err != nil && w.violation == nil {
 			w.violation = &Violation{Checker: c.Name(), Step: w.stepCount, At: w.clock.Elapsed(), Err: err}
@@ -281,8 +289,15 @@ func jobText(j *job.Job, err error) string {
 		return "not a job: " + err.Error()
 	}
 	text := j.Status().String()
-	if j.Status() == job.Queued && paths.IsJobLivelock(j.Livelock) {
+	switch {
+	case j.Status() == job.Queued && paths.IsJobLivelock(j.Livelock):
 		text += ", has a process"
+	case j.TryEnded():
+		text += ", a try has ended"
+	case j.IsPending() && j.Status() != job.Queued && paths.IsJobLivelock(j.Livelock):
+		text += " for another try, has a process"
+	case j.IsPending() && j.Status() != job.Queued:
+		text += " for another try"
 	}
 	if len(j.Ops) > 1 {
 		statuses := make([]string, len(j.Ops))

@@ -280,7 +280,7 @@ func (c *client) later(d time.Duration, f func()) {
 
 // cancel cancels a job. With kill it also ends the opcode that executes.
 func (c *client) cancel(id int64, kill bool, done func()) {
-	c.world.notify(orderSent{c, id})
+	c.world.notify(orderSent{c, id, true})
 	c.rpc.call("CancelJob", []any{id, kill}, answerMax, func(result json.RawMessage, err error) {
 		c.answeredOrder("cancel", id, result, err, done)
 	})
@@ -288,7 +288,7 @@ func (c *client) cancel(id int64, kill bool, done func()) {
 
 // reprioritise changes the priority of a job, and calls done when that is answered.
 func (c *client) reprioritise(id int64, priority int, done func()) {
-	c.world.notify(orderSent{c, id})
+	c.world.notify(orderSent{c, id, false})
 	c.rpc.call("ChangeJobPriority", []any{id, priority}, answerMax, func(result json.RawMessage, err error) {
 		c.answeredOrder("priority", id, result, err, done)
 	})

@@ -31,13 +31,14 @@ type command struct {
 	bytes     [2]int
 }
 
-// script is what a command does, as its argv spells it: "sim run_for=5 exit=3
-// say=hello floods=40 writes=20 says=3 every=0.1 stubborn hides=session": seconds, exit status, a line of output, pieces of output,
+// script is what a command does, as its argv spells it: "sim run_for=5 exit=3 fails=2
+// say=hello floods=40 writes=20 says=3 every=0.1 stubborn hides=session": seconds, exit status, the number of first tries that have it, a line of output, pieces of output,
 // pieces of output for readers, lines about its progress, the distance of both in seconds, deaf to SIGTERM, started in a session or without
 // its environment, in its own process group.
 type script struct {
 	runFor   time.Duration
 	exit     int
+	fails    int // tries that exit so, the others succeed; 0: all
 	say      string
 	floods   int // pieces of output of 64 kB, every 0.1 s
 	writes   int // pieces of output, see piece; they alone go to readers, too. runFor begins after the last one
@@ -69,6 +70,8 @@ func parseScript(argv []string) (script, error) {
 			s.runFor, err = seconds(value)
 		case "exit":
 			s.exit, err = strconv.Atoi(value)
+		case "fails":
+			s.fails, err = strconv.Atoi(value)
 		case "say":
 			s.say = value
 		case "floods":
@@ -102,7 +105,7 @@ func seconds(text string) (time.Duration, error) {
 func (p *process) execute(op int) {
 	w := p.machine.world
 	input := p.shell.jobproc.Job().Ops[op].Input
-	w.notify(opcodeStarted{node: p.machine.node, job: p.job, op: op, tag: tagOf(input), input: input})
+	w.notify(opcodeStarted{node: p.machine.node, process: p, job: p.job, op: op, tag: tagOf(input), input: input})
 	switch job.OpID(input) {
 	case "OP_TEST_DELAY":
 		p.delay(input)
@@ -120,7 +123,7 @@ func (p *process) executed(o jobproc.Outcome) {
 	p.shell.kill = nil
 	p.then(func() {
 		p.heldLocks = nil // nothing works with these locks now
-		p.machine.world.notify(opcodeEnded{p})
+		p.machine.world.notify(opcodeEnded{p, o})
 		if p.reach(stageExecuted) {
 			p.shell.executed(o)
 		}
@@ -153,6 +156,9 @@ func (p *process) runCommand(index int, input json.RawMessage) {
 	if err != nil || bad != nil {
 		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", fmt.Sprintf("cannot start %v", op.Argv))})
 		return
+	}
+	if spec := p.shell.jobproc.Spec(index); s.fails > 0 && spec.CurrentTry() > s.fails {
+		s.exit = 0
 	}
 	p.shell.kill = func() {
 		p.shell.relay.start = nil

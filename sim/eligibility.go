@@ -7,8 +7,8 @@ import (
 )
 
 // eligibility is what an observer knows of the jobs that wait for their choice. A job counts as eligible only if that is
-// certain: it is queued, has no dependency, no rule, limit or client order concerns it, the disk has never failed it, and
-// all this held when the world was last quiescent.
+// certain: it is queued and not between tries, has no dependency, no rule, limit or client order concerns it, the disk has never failed
+// it, and all this held when the world was last quiescent.
 type eligibility struct {
 	waiting map[int64]*waitingJob
 	orders  map[int64]int  // client orders without an answer, by job

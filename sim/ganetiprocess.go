@@ -192,7 +192,7 @@ func (g *ganetiProcess) start() {
 		var input opInput
 		mustDecode(op.Input, &input)
 		seconds, _ := input.Duration.Float64()
-		p.machine.world.notify(opcodeStarted{node: p.machine.node, job: p.job, op: g.op, tag: tagOf(op.Input), input: op.Input})
+		p.machine.world.notify(opcodeStarted{node: p.machine.node, process: p, job: p.job, op: g.op, tag: tagOf(op.Input), input: op.Input})
 		p.machine.world.clock.After(time.Duration(seconds*float64(time.Second)), p.life, func() { p.then(g.executed) })
 	})
 }
@@ -200,7 +200,7 @@ func (g *ganetiProcess) start() {
 func (g *ganetiProcess) executed() {
 	p := g.process
 	p.heldLocks = nil
-	p.machine.world.notify(opcodeEnded{p})
+	p.machine.world.notify(opcodeEnded{process: p})
 	if !p.reach(stageExecuted) {
 		return
 	}

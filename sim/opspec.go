@@ -14,7 +14,8 @@ import (
 // "run run_for=5 exit=3", "jqueue" or "jqueue notify", or the name of an opcode without an executor.
 //
 // A run may have a limit in seconds, "timeout=2"; take locks, "locks=node/a,node/b:shared", or some of a list,
-// "any=2:node/a,node/b"; and a label of its kind, "kind=backup". Any opcode may depend on jobs, "after=-1" or
+// "any=2:node/a,node/b"; a label of its kind, "kind=backup"; and a policy of tries, "retry=3" or "retry=TIMES:DELAY:LONGEST:CAUSES",
+// "retry=2:0.3::75/timeout", with seconds. Any opcode may depend on jobs, "after=-1" or
 // "after=12:success,error"; be one of at most so many that run,
 // "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name the
 // submission that it belongs to, "request=word"; or say that the daemon's user has sent it, "claims".
@@ -28,6 +29,7 @@ type opInput struct {
 	Duration json.Number   `json:"duration,omitempty"`
 	Kind     string        `json:"kind,omitempty"`
 	Timeout  json.Number   `json:"timeout,omitempty"`
+	Retry    any           `json:"retry,omitempty"`
 	Notify   bool          `json:"notify_waitlock,omitempty"`
 	OnNodes  []string      `json:"on_nodes,omitempty"`
 	NoLocks  *bool         `json:"no_locks,omitempty"`
@@ -57,6 +59,8 @@ func (o OpSpec) Encode(tag string) json.RawMessage {
 				op.Kind = value
 			case "timeout":
 				op.Timeout = json.Number(value)
+			case "retry":
+				op.Retry = retryPolicy(value)
 			case "locks":
 				op.Locks = lockSpecs(value)
 			case "any":
@@ -114,6 +118,32 @@ func parseDependency(text string) []any {
 		statuses = strings.Split(names, ",")
 	}
 	return []any{json.Number(id), statuses}
+}
+
+// retryPolicy reads a policy of tries as the parameter retry.
+func retryPolicy(text string) any {
+	parts := strings.Split(text, ":")
+	if len(parts) == 1 {
+		return json.Number(text)
+	}
+	policy := map[string]any{"times": json.Number(parts[0])}
+	for i, member := range []string{"delay", "max_delay"} {
+		if i+1 < len(parts) && parts[i+1] != "" {
+			policy[member] = json.Number(parts[i+1])
+		}
+	}
+	if len(parts) > 3 {
+		var causes []any
+		for cause := range strings.SplitSeq(parts[3], "/") {
+			if n, err := strconv.Atoi(cause); err == nil {
+				causes = append(causes, n)
+			} else {
+				causes = append(causes, cause)
+			}
+		}
+		policy["on"] = causes
+	}
+	return policy
 }
 
 // lockSpecs reads names of locks, each exclusive unless ":shared" follows.

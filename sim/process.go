@@ -44,6 +44,7 @@ type process struct {
 	hung             bool
 	lease            jobproc.LeaseGuard
 	permitted        bool // from the daemon's permission to the last write
+	endWritten       bool // the end of the job, or of a try, is in the job's file
 	launched         bool // the process has received its launch spec
 	awaitsPermission bool // to begin the next opcode
 	launchSpecs      []jobproc.LaunchSpec

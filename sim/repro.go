@@ -28,6 +28,7 @@ type Repro struct {
 	Followers int       `json:"followers,omitempty"` // see runOptions
 	Progress  int       `json:"progress,omitempty"`  // see runOptions
 	Users     int       `json:"users,omitempty"`     // see runOptions
+	Tries     int       `json:"tries,omitempty"`     // see runOptions
 	Mutation  string    `json:"plant,omitempty"`
 	Schedule  *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
@@ -69,6 +70,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 		Followers: c.Followers,
 		Progress:  c.Progress,
 		Users:     c.Users,
+		Tries:     c.Tries,
 		Mutations: mutations,
 		Schedule:  c.Schedule,
 		Sink:      sink,

@@ -239,8 +239,8 @@ func (s *shell) write(w jobproc.FileWrite) {
 			s.written(err)
 			return
 		}
-		if s.isFinal() {
-			p.permitted = false // nothing of the job works now
+		if s.jobproc.HasEnded() {
+			p.permitted, p.endWritten = false, true // nothing of the job works now
 		}
 		if !w.Durable || p.machine.world.mutations.UnsyncedEnds {
 			s.written(nil)
@@ -256,11 +256,9 @@ func (s *shell) write(w jobproc.FileWrite) {
 	})
 }
 
-func (s *shell) isFinal() bool { return s.jobproc.Job().Status().Final() }
-
 func (s *shell) written(err error) {
 	p := s.process
-	if err == nil && s.isFinal() {
+	if err == nil && s.jobproc.HasEnded() {
 		p.machine.world.momentReached(processMoment{p.job, momentEnds})
 		if !p.reach(stageEnding) {
 			return
