@@ -47,6 +47,12 @@ func (q *queue) deferMessage(ctx actor.Context) bool {
 	case *messages.EvaluateFiltersResult, *messages.VerdictsChanged:
 		// These are about the jobs of a former incarnation. The filter engine sends
 		// FiltersStarted when it receives QueueStarted, and is asked about all jobs again.
+	case *messages.JobTryEnded:
+		// The file says nothing of this yet. Without the answer of the jobs actor the job is not among its active ones: it gets the job
+		// again, to adopt, and reports the try again.
+		if q.recovery.active != nil {
+			q.recovery.deferred.Add(m, ctx.Sender())
+		}
 	case *messages.JobsActorStarted:
 		if q.recovery.active == nil {
 			q.requestActiveJobs(ctx) // the former jobs actor may not have answered

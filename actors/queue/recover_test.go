@@ -253,3 +253,44 @@ func TestAnEndBringsAJobBack(t *testing.T) {
 		})
 	}
 }
+
+// A jobs actor that has reported the end of a try before the queue restarted gets the job to adopt, and reports it again: the first report
+// is not heard, so that only one of the two makes the job pending. If the job is still active for the jobs actor, its report is heard.
+func TestEndsOfTriesDuringARecovery(t *testing.T) {
+	tried := running(1)
+	tried.Livelock = "/run/livelocks/job_000001_1"
+	tried.Ops[0].Input = []byte(`{"OP_ID": "OP_RUN_COMMAND", "argv": ["false"], "retry": 1}`)
+	tried.Ops[0].EndTry([]byte(`["OpExecError", ["exit", {"exit_status": 1}]]`), job.Timestamp{Sec: 1})
+	content := job.Encode(tried)
+	for name, c := range map[string]struct {
+		activeIDs []int64
+		heard     bool
+	}{
+		"before the answer of the jobs actor": {nil, false},
+		"after it":                            {[]int64{1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.storeStarts(1)
+				report := func() { b.jobs.Ask(b.queue, &messages.JobTryEnded{Id: 1, Encoded: content}) }
+				if !c.heard {
+					report()
+				}
+				b.listActive(c.activeIDs...)
+				if c.heard {
+					report()
+				}
+				b.tellScan(&messages.ScanQueueResult{Serial: []byte("1"), Jobs: []*messages.ScannedJob{{Id: 1, Content: content}}})
+				b.Settle()
+				if c.heard {
+					write := kittest.Expect[*messages.AccessStore](b.store).GetWrite()
+					require.Equal(t, "end-try", write.GetCommitRecord().GetOp())
+					b.jobs.Quiet()
+					return
+				}
+				require.Empty(t, b.store.Unread())
+				require.Equal(t, int64(1), kittest.Expect[*messages.AdoptJob](b.jobs).Id)
+			})
+		})
+	}
+}
