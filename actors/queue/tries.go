@@ -26,9 +26,6 @@ func (q *queue) tryEnded(ctx actor.Context, m *messages.JobTryEnded) {
 	recorded := record.EndTry(q.records.get(m.Id), j, q.config.GanetiJobs, q.now())
 	q.records.set(m.Id, recorded)
 	q.index.setStage(e, changing)
-	// No process is left: its locks and its slot are free before the job is a candidate again.
-	ctx.Send(q.config.Locks, &messages.JobCleanedUp{Id: m.Id})
-	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: m.Id})
 	q.writeTry(ctx, e, j, 0)
 }
 
@@ -55,6 +52,9 @@ func (q *queue) writeTry(ctx actor.Context, e *entry, j *job.Job, tries int) {
 			return
 		}
 		q.index.setInfo(e, q.nextInfo(e, j, encoded))
+		// No process is left: its locks and its slot are free before the job is a candidate again.
+		ctx.Send(q.config.Locks, &messages.JobCleanedUp{Id: id})
+		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		q.enqueue(ctx, e)
 		q.notifySubscribers(ctx, e.info, encoded)
 	})
