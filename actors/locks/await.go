@@ -45,6 +45,7 @@ func (l *locks) await(ctx actor.Context, op Await, q *requester) {
 	if l.mayNotWait(ctx, p.Owner, q, wait) {
 		return
 	}
+	l.releaseFormer(ctx, p.Owner)
 	u, err := l.state.SafeUpdateWaiting(l.config.Env.Clock().Now(), p)
 	if err != nil {
 		l.deny(ctx, q, err)
@@ -73,6 +74,7 @@ func (l *locks) awaitUnion(ctx actor.Context, op AwaitUnion, q *requester) {
 	}
 	// Before Choose: updated would take the former call for one whose request was withdrawn.
 	l.replaceWaiter(ctx, op.Owner, q)
+	l.releaseFormer(ctx, op.Owner)
 	u, err := l.state.Choose(l.config.Env.Clock().Now(), op.Owner, op.Count, op.Items)
 	if err != nil {
 		l.deny(ctx, q, err)

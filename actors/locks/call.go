@@ -82,6 +82,7 @@ func (l *locks) applyCall(ctx actor.Context, c lock.Call, q *requester) {
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return
 	}
+	l.releaseFormer(ctx, c.Owner)
 	a, err := c.Do(l.state, l.config.Env.Clock().Now())
 	if err != nil {
 		l.deny(ctx, q, err)

@@ -10,6 +10,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -92,6 +93,10 @@ func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 			l.release(ctx, o)
 			continue
 		}
+		if l.hasLaterProcess(o) {
+			l.release(ctx, o)
+			continue
+		}
 		l.owners.awaitingCleanup[int64(o.Job)] = true
 		l.requestCleanup(ctx, int64(o.Job))
 	}
@@ -102,6 +107,30 @@ func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 			}
 		})
 	}
+}
+
+// releaseFormer frees what former processes of the job of an owner have left, who asks for locks. The queue starts a job again when all
+// processes of the try before have ended, but its JobCleanedUp may have found no state, and for a job that has started again it sends none.
+func (l *locks) releaseFormer(ctx actor.Context, o lock.Owner) {
+	if o.Named || len(l.owners.byJob[int64(o.Job)]) == 0 {
+		return
+	}
+	for _, former := range sortedOwners(l.owners.byJob[int64(o.Job)]) {
+		if paths.StartOfLivelock(former.Livelock) < paths.StartOfLivelock(o.Livelock) {
+			l.config.Owners.Forget(former.Livelock)
+			l.release(ctx, former)
+		}
+	}
+}
+
+// hasLaterProcess reports whether a later process of the job of an owner has locks or wants them.
+func (l *locks) hasLaterProcess(o lock.Owner) bool {
+	for other := range l.owners.byJob[int64(o.Job)] { // the order does not matter
+		if paths.StartOfLivelock(other.Livelock) > paths.StartOfLivelock(o.Livelock) {
+			return true
+		}
+	}
+	return false
 }
 
 // publishDead tells the subscribers of dead owners, before their locks are freed.

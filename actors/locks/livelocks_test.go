@@ -1,6 +1,7 @@
 package locks_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -172,4 +173,30 @@ func TestWhoIsWatched(t *testing.T) {
 		b.sendOwnerDied("/live/x")
 		require.Equal(t, 0, b.managerStatus().Owners)
 	})
+}
+
+// A later process of a job does not wait for what the former one has left, whether the manager hears of the former one's end before the
+// later one asks for locks or after that. No other job waits for it either.
+func TestTheLocksOfAFormerTry(t *testing.T) {
+	first := `[1,"/live/job_000001_1700000000_101_x",101]`
+	second := `[1,"/live/job_000001_2_1700000000_102_x",102]`
+	for _, heardFirst := range []bool{true, false} {
+		t.Run(fmt.Sprint(heardFirst), func(t *testing.T) {
+			onBench(t, nil, func(t *testing.T, b *bench) {
+				former, later, other := b.caller(first), b.caller(second), b.caller(job(2))
+				former.takeLocks("node/a:exclusive node/b:exclusive")
+				if heardFirst {
+					b.sendOwnerDied("/live/job_000001_1700000000_101_x") // the queue does not answer: the job has another process
+				}
+				later.await("node/a:exclusive", 60)
+				require.True(t, later.expectAwaitResult().Granted)
+				if !heardFirst {
+					b.sendOwnerDied("/live/job_000001_1700000000_101_x")
+				}
+				other.await("node/b:exclusive", 60)
+				require.True(t, other.expectAwaitResult().Granted)
+				require.Equal(t, b.status(), b.onDisk())
+			})
+		})
+	}
 }
