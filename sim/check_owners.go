@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 )
 
 // checkOwners: no job gets the locks of a dead job before all processes of the dead job have
-// ended and its end is on the disk. When nothing has failed for a while, no dead process holds or
+// ended and its end, or that of its try, is on the disk. When nothing has failed for a while, no dead process holds or
 // wants locks. A cluster does not promise the first: each master begins without locks, after the
 // fence.
 type checkOwners struct {
@@ -56,7 +57,7 @@ func (c *checkOwners) See(w *World, event any) error {
 }
 
 func (c *checkOwners) fileChanged(e fileChanged) {
-	if e.job != nil && !e.job.Status().Final() {
+	if e.job != nil && !e.job.Status().Final() && (!e.job.IsPending() || paths.IsJobLivelock(e.job.Livelock)) {
 		return
 	}
 	for p := range c.diedWorking { // the order does not matter

@@ -120,7 +120,7 @@ func (c *eligibility) fileChanged(w *World, e fileChanged) {
 }
 
 func (c *eligibility) see(w *World, id int64, j *job.Job) {
-	if j == nil {
+	if j == nil || j.Status() != job.Queued {
 		return
 	}
 	known := c.waiting[id]

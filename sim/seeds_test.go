@@ -149,6 +149,13 @@ func TestKeptUsualSeeds(t *testing.T) {
 	keptSeeds(t, runOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds, Programs: ProgramSeeds, Crowd: CrowdSeeds, Ganeti: GanetiSeeds}, "testdata/usual-seeds.txt")
 }
 
+// TestKeptTrySeeds runs kept seeds of one node with the usual flags of lockstep-sim run, and clients whose commands are tried again.
+func TestKeptTrySeeds(t *testing.T) {
+	keptSeeds(t, runOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds, Removals: RemovalSeeds,
+		Programs: ProgramSeeds, Crowd: CrowdSeeds, Ganeti: GanetiSeeds, Followers: FollowerSeeds, Progress: ProgressSeeds, Tries: 1},
+		"testdata/tries-seeds.txt")
+}
+
 func keptSeeds(t *testing.T, o runOptions, path string) {
 	file, err := os.Open(path)
 	require.NoError(t, err)
