@@ -84,7 +84,7 @@ func (l *launcher) launch(start *messages.StartJob, secrets []json.RawMessage, r
 func retryLost(j *job.Job, r record.Record) []int32 {
 	var ops []int32
 	for i := range j.Ops {
-		if retry.Of(j.Ops[i].Input).AgainIfLost(r.TriesOf(i) + 1) {
+		if retry.Of(j.Ops[i].Input).AgainIfLost(r.CurrentTry(j, i)) {
 			ops = append(ops, int32(i))
 		}
 	}
@@ -147,7 +147,7 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, r record.Record)
 		}
 		spec := l.spec(j.Ops[i].Input, secretsOfOp, r)
 		if policy := retry.Of(j.Ops[i].Input); policy.Times > 0 {
-			spec.Retry, spec.Try = &policy, r.TriesOf(i)+1
+			spec.Retry, spec.Try = &policy, r.CurrentTry(j, i)
 		}
 		if spec.RunAs != nil && !slices.Contains(users, *spec.RunAs) {
 			users = append(users, *spec.RunAs)

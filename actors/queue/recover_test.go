@@ -294,3 +294,27 @@ func TestEndsOfTriesDuringARecovery(t *testing.T) {
 		})
 	}
 }
+
+// A daemon that has died between the writes of the record and of the file of a lost try has not used up another one.
+func TestALostTryThatIsRecordedAlready(t *testing.T) {
+	lost := running(1)
+	lost.Livelock = "/run/livelocks/job_000001_1"
+	lost.Ops[0].Input = []byte(`{"OP_ID": "OP_RUN_COMMAND", "argv": ["false"], "retry": {"times": 1, "on": ["lost"]}}`)
+	for name, c := range map[string]struct {
+		record string
+		again  []int32
+	}{
+		"the try of this start":   {`{"tries": [{"start": 1, "op": 0}]}`, []int32{0}},
+		"a try of another start":  {`{"tries": [{"start": 2, "op": 0}]}`, nil},
+		"the first try runs yet":  {`{}`, []int32{0}},
+		"tries of another opcode": {`{"tries": [{"start": 2, "op": 1}]}`, []int32{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.recover(&messages.ScanQueueResult{Serial: []byte("1"),
+					Jobs: []*messages.ScannedJob{{Id: 1, Content: job.Encode(lost), Record: []byte(c.record)}}})
+				require.Equal(t, c.again, kittest.Expect[*messages.AdoptJob](b.jobs).RetryLost)
+			})
+		})
+	}
+}

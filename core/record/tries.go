@@ -78,6 +78,20 @@ func (r Record) TriesOf(op int) int {
 	return count
 }
 
+// CurrentTry is the number, from 1, of the try of an opcode that the process makes which the job's file names; without a process, of the
+// next try. If the daemon dies between the writes of the record and of the file, the record has the try of that process already.
+func (r Record) CurrentTry(j *job.Job, op int) int {
+	number := r.TriesOf(op) + 1
+	if !paths.IsJobLivelock(j.Livelock) {
+		return number
+	}
+	start := paths.StartOfLivelock(j.Livelock)
+	if slices.ContainsFunc(r.Tries(), func(t Try) bool { return t.Op == op && t.Start == start }) {
+		return number - 1
+	}
+	return number
+}
+
 // withTry adds a try. One that is known is not added again.
 func (r Record) withTry(t Try) Record {
 	tries := r.Tries()
