@@ -54,3 +54,8 @@ func (s *LaunchSpec) logLimit() int {
 func (s *LaunchSpec) triesAgain(result json.RawMessage) bool {
 	return s.Retry != nil && s.Retry.Again(s.CurrentTry(), result)
 }
+
+// triesAgainIfLost reports whether another try follows this one if its process dies.
+func (s *LaunchSpec) triesAgainIfLost() bool {
+	return s.Retry != nil && s.Retry.AgainIfLost(s.CurrentTry())
+}

@@ -232,7 +232,12 @@ func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 		return m.exit()
 	}
 	free := m.Spec(m.op).RequiredLocks.NotEmpty()
-	next := m.requestPermission(m.op+1, now, Recorded)
+	write := Recorded
+	if spec := m.Spec(m.op); spec.triesAgainIfLost() {
+		// A power loss that took this end back would have the opcode tried again, and the next one with it, whatever its policy is.
+		write = Durable
+	}
+	next := m.requestPermission(m.op+1, now, write)
 	// Released after the write of the result, on which the next owner of the locks may build.
 	next.ReleaseLocks = free
 	return next

@@ -14,6 +14,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/rawjson"
+	"lockstep/core/retry"
 )
 
 func at(sec int64) job.Timestamp { return job.Timestamp{Sec: sec, Usec: 5} }
@@ -50,6 +51,28 @@ func TestTheLifeOfTwoOpcodes(t *testing.T) {
 	require.Equal(t, at(10), m.Job().Start)
 	require.Equal(t, at(14), m.Job().End)
 	require.Equal(t, at(13), m.Job().Ops[1].Exec)
+}
+
+// The success of an opcode that is tried again when its process dies survives a power loss before the next opcode begins: that one would be
+// begun once more with it.
+func TestASuccessThatAPowerLossWouldHaveTriedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy retry.Policy
+		try    int
+		write  Write
+	}{
+		"lost":                {retry.Policy{Times: 2, On: []retry.Cause{retry.Lost}}, 2, Durable},
+		"lost, the last try":  {retry.Policy{Times: 2, On: []retry.Cause{retry.Lost}}, 3, Recorded},
+		"lost does not count": {retry.Policy{Times: 2}, 1, Recorded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := New(newJob(2), []LaunchSpec{{Retry: &c.policy, Try: c.try}})
+			require.NoError(t, err)
+			m.Start(at(1))
+			m.Permitted(at(2))
+			require.Equal(t, Step{Write: c.write, Action: Begin, Op: 1}, m.Done(Outcome{}, at(3)))
+		})
+	}
 }
 
 func TestAFailureEndsTheJobAndNamesWhy(t *testing.T) {
