@@ -9,11 +9,12 @@ import (
 )
 
 // checkBegun: no job fails because a process has died that has not begun it, or because a daemon has died. A process that was
-// killed after it had begun may fail its job, and so may a loss of power, and starts that fail again and again. It judges single nodes
-// only: after a failover no file tells whether a process of the former master had begun.
+// killed after it had begun may fail its job, and so may a loss of power, and starts that fail again and again. The same holds for a try of
+// a job that is lost. It judges single nodes only: after a failover no file tells whether a process of the former master had begun.
 type checkBegun struct {
 	ended map[string]deadProcess // by lock file, since the last loss of power
 	final map[int64]bool         // jobs whose last written file is final
+	tries map[int64]deadProcess  // by job: of the process that has ended last
 }
 
 // deadProcess is how far a process had come when it ended, and how it ended.
@@ -26,7 +27,7 @@ func (*checkBegun) Name() string { return "a killed daemon ends no job" }
 
 func (c *checkBegun) See(w *World, event any) error {
 	if c.ended == nil {
-		c.ended, c.final = map[string]deadProcess{}, map[int64]bool{}
+		c.ended, c.final, c.tries = map[string]deadProcess{}, map[int64]bool{}, map[int64]deadProcess{}
 	}
 	switch e := event.(type) {
 	case processEnded:
@@ -37,10 +38,15 @@ func (c *checkBegun) See(w *World, event any) error {
 			begun = j == nil || j.Status() != job.Queued || j.Ops[0].Status != job.Queued
 		}
 		c.ended[p.livelock] = deadProcess{begun: begun, exit: p.exitText}
+		c.tries[p.job] = c.ended[p.livelock]
 	case powerLost:
+		clear(c.tries)
 		clear(c.ended)
 		clear(c.final)
 	case fileChanged:
+		if p, known := c.tries[e.id]; known && !p.begun && w.oracle == nil && !w.garbled && e.op == "end-try" {
+			return fmt.Errorf("a try of job %d counts as lost after a process that had not begun it", e.id)
+		}
 		err := c.changed(w, e)
 		c.final[e.id] = e.job != nil && e.job.Status().Final()
 		return err
