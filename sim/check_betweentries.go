@@ -78,7 +78,8 @@ func (c *checkTriesUsed) judge(w *World, e fileChanged) error {
 		}
 	}
 	if tries < policy.times {
-		return fmt.Errorf("job %d has failed with %s after %d tries of opcode %d, which has %d further ones", e.id, op.Result, tries+1, i, policy.times)
+		return fmt.Errorf("job %d has failed with %s after %d tries of opcode %d, which has %d further ones",
+			e.id, op.Result, tries+1, i, policy.times)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // checkOutput: output that died with its job process is said. The first opcode whose end no process has written, so that the daemon has
-// failed it, has one log entry output-cut if its command has begun. An opcode whose process has written its end has none. Each lost try of an
-// opcode has one more.
+// failed it, has one log entry output-cut if its command has begun. An opcode whose process has written its end has none. Each lost try
+// of an opcode has one more.
 type checkOutput struct {
 	begun   map[string]bool // by opcode and tag: commands that have begun
 	garbled map[int64]bool

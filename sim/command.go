@@ -32,9 +32,9 @@ type command struct {
 }
 
 // script is what a command does, as its argv spells it: "sim run_for=5 exit=3 fails=2
-// say=hello floods=40 writes=20 says=3 every=0.1 stubborn hides=session": seconds, exit status, the number of first tries that have it, a line of output, pieces of output,
-// pieces of output for readers, lines about its progress, the distance of both in seconds, deaf to SIGTERM, started in a session or without
-// its environment, in its own process group.
+// say=hello floods=40 writes=20 says=3 every=0.1 stubborn hides=session": seconds, exit status, the number of first tries that have it, a
+// line of output, pieces of output, pieces of output for readers, lines about its progress, the distance of both in seconds, deaf to
+// SIGTERM, started in a session or without its environment, in its own process group.
 type script struct {
 	runFor   time.Duration
 	exit     int

@@ -14,7 +14,7 @@ import (
 // tryMutations are bugs in the tries of commands.
 var tryMutations = []Mutation{
 	{"forgotten-try", "the record of a job loses each try that is added to it", Mutations{Alter: forgetsTry}},
-	{"repeated-lost", "a try that is lost with its process is followed by another one whatever the policy says", Mutations{Alter: repeatsLost}},
+	{"repeated-lost", "a try that is lost with its process is followed by another one whatever the policy is", Mutations{Alter: repeatsLost}},
 	{"early-tries", "the scheduler does not learn when a job is due", Mutations{Alter: hidesDue}},
 	{"left-out-tries", "job processes do not learn that an opcode may be tried again", Mutations{Alter: hidesPolicies}},
 	{"late-cancels", "a cancel that comes too late is answered as if it had come in time", Mutations{Alter: confirmsLateCancels}},

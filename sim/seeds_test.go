@@ -151,8 +151,8 @@ func TestKeptUsualSeeds(t *testing.T) {
 
 // TestKeptTrySeeds runs kept seeds of one node with the usual flags of lockstep-sim run, and clients whose commands are tried again.
 func TestKeptTrySeeds(t *testing.T) {
-	keptSeeds(t, runOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds, Removals: RemovalSeeds,
-		Programs: ProgramSeeds, Crowd: CrowdSeeds, Ganeti: GanetiSeeds, Followers: FollowerSeeds, Progress: ProgressSeeds, Tries: 1},
+	keptSeeds(t, runOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds,
+		Removals: RemovalSeeds, Programs: ProgramSeeds, Crowd: CrowdSeeds, Ganeti: GanetiSeeds, Followers: FollowerSeeds, Progress: ProgressSeeds, Tries: 1},
 		"testdata/tries-seeds.txt")
 }
 

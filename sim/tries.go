@@ -105,7 +105,9 @@ func (k *tryWork) job(first OpSpec) []OpSpec {
 // command is a command that fails often, most of them with a policy of tries.
 func (k *tryWork) command() OpSpec {
 	runs := []float64{0, 0.01, 0.3, 2}[k.rng.IntN(4)]
-	ends := []string{"exit=1", "exit=75 fails=1", "exit=75 fails=2", "exit=3 fails=1", "timeout=0.5", "timeout=0.05 stubborn", "exit=0", "exit=1 fails=4"}[k.rng.IntN(8)]
+	ends := []string{
+		"exit=1", "exit=75 fails=1", "exit=75 fails=2", "exit=3 fails=1", "timeout=0.5", "timeout=0.05 stubborn", "exit=0", "exit=1 fails=4",
+	}[k.rng.IntN(8)]
 	op := fmt.Sprintf("run run_for=%g %s", runs, ends)
 	if k.rng.IntN(6) == 0 {
 		return OpSpec(op)

@@ -209,8 +209,8 @@ func (m *Machine) Encode() []byte {
 	return job.Encode(m.job)
 }
 
-// Done: the opcode has ended. A failure ends the job, unless another try follows: then the process ends, and the opcode waits. After a success, the same write sets the next opcode waiting, so
-// that the job never shows queued again (design.md "Differences").
+// Done: the opcode has ended. A failure ends the job, unless another try follows: then the process ends, and the opcode waits. After a
+// success, the same write sets the next opcode waiting, so that the job never shows queued again (design.md "Differences").
 func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	m.expect(executing)
 	op := &m.job.Ops[m.op]
