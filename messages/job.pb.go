@@ -75,7 +75,7 @@ func (x OrderJob_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OrderJob_Kind.Descriptor instead.
 func (OrderJob_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19, 0}
+	return file_job_proto_rawDescGZIP(), []int{20, 0}
 }
 
 // OpDraft is one validated opcode of a submission. `input` and `secrets` are JSON
@@ -602,8 +602,9 @@ type JobInfo struct {
 	Submitter []byte           `protobuf:"bytes,16,opt,name=submitter,proto3" json:"submitter,omitempty"`      // to whom the job belongs (access.Submitter); empty: the daemon's user
 	RunAs     string           `protobuf:"bytes,17,opt,name=run_as,json=runAs,proto3" json:"run_as,omitempty"` // the user as whom the commands of the job run that run as its submitter; empty: the daemon's user
 	// Of the opcode that runs, comes next, or has ended the job; absent: it is not tried again.
-	Try           *Try  `protobuf:"bytes,18,opt,name=try,proto3" json:"try,omitempty"`
-	DueUs         int64 `protobuf:"varint,19,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"` // a pending job starts no earlier; 0: at once
+	Try           *Try        `protobuf:"bytes,18,opt,name=try,proto3" json:"try,omitempty"`
+	DueUs         int64       `protobuf:"varint,19,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"` // a pending job starts no earlier; 0: at once
+	Tries         []*EndedTry `protobuf:"bytes,20,rep,name=tries,proto3" json:"tries,omitempty"`               // of all opcodes in their order, except for the last try of each
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -771,6 +772,91 @@ func (x *JobInfo) GetDueUs() int64 {
 	return 0
 }
 
+func (x *JobInfo) GetTries() []*EndedTry {
+	if x != nil {
+		return x.Tries
+	}
+	return nil
+}
+
+// EndedTry is a try of an opcode that has failed and was not the last one. `result` says how in words, and `log_to` is the
+// highest serial of the job's log at its end.
+type EndedTry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Op            int32                  `protobuf:"varint,1,opt,name=op,proto3" json:"op,omitempty"` // index of the opcode
+	Result        string                 `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	StartUs       int64                  `protobuf:"varint,3,opt,name=start_us,json=startUs,proto3" json:"start_us,omitempty"`
+	EndUs         int64                  `protobuf:"varint,4,opt,name=end_us,json=endUs,proto3" json:"end_us,omitempty"`
+	LogTo         int64                  `protobuf:"varint,5,opt,name=log_to,json=logTo,proto3" json:"log_to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndedTry) Reset() {
+	*x = EndedTry{}
+	mi := &file_job_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndedTry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndedTry) ProtoMessage() {}
+
+func (x *EndedTry) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndedTry.ProtoReflect.Descriptor instead.
+func (*EndedTry) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *EndedTry) GetOp() int32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+func (x *EndedTry) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *EndedTry) GetStartUs() int64 {
+	if x != nil {
+		return x.StartUs
+	}
+	return 0
+}
+
+func (x *EndedTry) GetEndUs() int64 {
+	if x != nil {
+		return x.EndUs
+	}
+	return 0
+}
+
+func (x *EndedTry) GetLogTo() int64 {
+	if x != nil {
+		return x.LogTo
+	}
+	return 0
+}
+
 // CommandProgress is what a command says about its progress (package progress): 0 to 100
 // percent, negative if it has not said, and a text. `since_us` is the start of the command,
 // and `updated_us` when it said so.
@@ -786,7 +872,7 @@ type CommandProgress struct {
 
 func (x *CommandProgress) Reset() {
 	*x = CommandProgress{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +884,7 @@ func (x *CommandProgress) String() string {
 func (*CommandProgress) ProtoMessage() {}
 
 func (x *CommandProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +897,7 @@ func (x *CommandProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandProgress.ProtoReflect.Descriptor instead.
 func (*CommandProgress) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CommandProgress) GetPercent() float64 {
@@ -859,7 +945,7 @@ type ListJobs struct {
 
 func (x *ListJobs) Reset() {
 	*x = ListJobs{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +957,7 @@ func (x *ListJobs) String() string {
 func (*ListJobs) ProtoMessage() {}
 
 func (x *ListJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +970,7 @@ func (x *ListJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobs.ProtoReflect.Descriptor instead.
 func (*ListJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListJobs) GetRequest() uint64 {
@@ -940,7 +1026,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1038,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1051,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListJobsResult) GetRequest() uint64 {
@@ -994,7 +1080,7 @@ type JobRow struct {
 
 func (x *JobRow) Reset() {
 	*x = JobRow{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1092,7 @@ func (x *JobRow) String() string {
 func (*JobRow) ProtoMessage() {}
 
 func (x *JobRow) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1105,7 @@ func (x *JobRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRow.ProtoReflect.Descriptor instead.
 func (*JobRow) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JobRow) GetId() int64 {
@@ -1056,7 +1142,7 @@ type SubscribeJob struct {
 
 func (x *SubscribeJob) Reset() {
 	*x = SubscribeJob{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1154,7 @@ func (x *SubscribeJob) String() string {
 func (*SubscribeJob) ProtoMessage() {}
 
 func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1167,7 @@ func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeJob.ProtoReflect.Descriptor instead.
 func (*SubscribeJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SubscribeJob) GetRequest() uint64 {
@@ -1109,7 +1195,7 @@ type SubscribeJobResult struct {
 
 func (x *SubscribeJobResult) Reset() {
 	*x = SubscribeJobResult{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1207,7 @@ func (x *SubscribeJobResult) String() string {
 func (*SubscribeJobResult) ProtoMessage() {}
 
 func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1220,7 @@ func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeJobResult.ProtoReflect.Descriptor instead.
 func (*SubscribeJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SubscribeJobResult) GetRequest() uint64 {
@@ -1161,7 +1247,7 @@ type UnsubscribeJob struct {
 
 func (x *UnsubscribeJob) Reset() {
 	*x = UnsubscribeJob{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1259,7 @@ func (x *UnsubscribeJob) String() string {
 func (*UnsubscribeJob) ProtoMessage() {}
 
 func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1272,7 @@ func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsubscribeJob.ProtoReflect.Descriptor instead.
 func (*UnsubscribeJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UnsubscribeJob) GetId() int64 {
@@ -1207,7 +1293,7 @@ type JobChanged struct {
 
 func (x *JobChanged) Reset() {
 	*x = JobChanged{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1305,7 @@ func (x *JobChanged) String() string {
 func (*JobChanged) ProtoMessage() {}
 
 func (x *JobChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1318,7 @@ func (x *JobChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobChanged.ProtoReflect.Descriptor instead.
 func (*JobChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JobChanged) GetInfo() *JobInfo {
@@ -1260,7 +1346,7 @@ type SubscribeAllJobs struct {
 
 func (x *SubscribeAllJobs) Reset() {
 	*x = SubscribeAllJobs{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1358,7 @@ func (x *SubscribeAllJobs) String() string {
 func (*SubscribeAllJobs) ProtoMessage() {}
 
 func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1371,7 @@ func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeAllJobs.ProtoReflect.Descriptor instead.
 func (*SubscribeAllJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SubscribeAllJobs) GetProgress() bool {
@@ -1308,7 +1394,7 @@ type JobStatesChanged struct {
 
 func (x *JobStatesChanged) Reset() {
 	*x = JobStatesChanged{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1406,7 @@ func (x *JobStatesChanged) String() string {
 func (*JobStatesChanged) ProtoMessage() {}
 
 func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1419,7 @@ func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatesChanged.ProtoReflect.Descriptor instead.
 func (*JobStatesChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *JobStatesChanged) GetJobs() []*JobInfo {
@@ -1370,7 +1456,7 @@ type OrderJob struct {
 
 func (x *OrderJob) Reset() {
 	*x = OrderJob{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1468,7 @@ func (x *OrderJob) String() string {
 func (*OrderJob) ProtoMessage() {}
 
 func (x *OrderJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1481,7 @@ func (x *OrderJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJob.ProtoReflect.Descriptor instead.
 func (*OrderJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OrderJob) GetRequest() uint64 {
@@ -1461,7 +1547,7 @@ type OrderJobResult struct {
 
 func (x *OrderJobResult) Reset() {
 	*x = OrderJobResult{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1559,7 @@ func (x *OrderJobResult) String() string {
 func (*OrderJobResult) ProtoMessage() {}
 
 func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1572,7 @@ func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobResult.ProtoReflect.Descriptor instead.
 func (*OrderJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OrderJobResult) GetRequest() uint64 {
@@ -1532,7 +1618,7 @@ type OrderJobs struct {
 
 func (x *OrderJobs) Reset() {
 	*x = OrderJobs{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1630,7 @@ func (x *OrderJobs) String() string {
 func (*OrderJobs) ProtoMessage() {}
 
 func (x *OrderJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1643,7 @@ func (x *OrderJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobs.ProtoReflect.Descriptor instead.
 func (*OrderJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OrderJobs) GetRequest() uint64 {
@@ -1614,7 +1700,7 @@ type OrderJobsResult struct {
 
 func (x *OrderJobsResult) Reset() {
 	*x = OrderJobsResult{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1712,7 @@ func (x *OrderJobsResult) String() string {
 func (*OrderJobsResult) ProtoMessage() {}
 
 func (x *OrderJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1725,7 @@ func (x *OrderJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobsResult.ProtoReflect.Descriptor instead.
 func (*OrderJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OrderJobsResult) GetRequest() uint64 {
@@ -1680,7 +1766,7 @@ type ArchiveJobs struct {
 
 func (x *ArchiveJobs) Reset() {
 	*x = ArchiveJobs{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1778,7 @@ func (x *ArchiveJobs) String() string {
 func (*ArchiveJobs) ProtoMessage() {}
 
 func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1791,7 @@ func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobs.ProtoReflect.Descriptor instead.
 func (*ArchiveJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ArchiveJobs) GetRequest() uint64 {
@@ -1760,7 +1846,7 @@ type JobFileMissed struct {
 
 func (x *JobFileMissed) Reset() {
 	*x = JobFileMissed{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1858,7 @@ func (x *JobFileMissed) String() string {
 func (*JobFileMissed) ProtoMessage() {}
 
 func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1871,7 @@ func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFileMissed.ProtoReflect.Descriptor instead.
 func (*JobFileMissed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JobFileMissed) GetId() int64 {
@@ -1809,7 +1895,7 @@ type ArchiveJobsResult struct {
 
 func (x *ArchiveJobsResult) Reset() {
 	*x = ArchiveJobsResult{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +1907,7 @@ func (x *ArchiveJobsResult) String() string {
 func (*ArchiveJobsResult) ProtoMessage() {}
 
 func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +1920,7 @@ func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ArchiveJobsResult) GetRequest() uint64 {
@@ -1876,7 +1962,7 @@ type SetDrain struct {
 
 func (x *SetDrain) Reset() {
 	*x = SetDrain{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1888,7 +1974,7 @@ func (x *SetDrain) String() string {
 func (*SetDrain) ProtoMessage() {}
 
 func (x *SetDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1901,7 +1987,7 @@ func (x *SetDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
 func (*SetDrain) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetDrain) GetRequest() uint64 {
@@ -1929,7 +2015,7 @@ type SetDrainResult struct {
 
 func (x *SetDrainResult) Reset() {
 	*x = SetDrainResult{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2027,7 @@ func (x *SetDrainResult) String() string {
 func (*SetDrainResult) ProtoMessage() {}
 
 func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2040,7 @@ func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrainResult.ProtoReflect.Descriptor instead.
 func (*SetDrainResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetDrainResult) GetRequest() uint64 {
@@ -1981,7 +2067,7 @@ type GetQueueStatus struct {
 
 func (x *GetQueueStatus) Reset() {
 	*x = GetQueueStatus{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2079,7 @@ func (x *GetQueueStatus) String() string {
 func (*GetQueueStatus) ProtoMessage() {}
 
 func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +2092,7 @@ func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatus.ProtoReflect.Descriptor instead.
 func (*GetQueueStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetQueueStatus) GetRequest() uint64 {
@@ -2029,14 +2115,15 @@ type GetQueueStatusResult struct {
 	WithSecrets   int64                  `protobuf:"varint,7,opt,name=with_secrets,json=withSecrets,proto3" json:"with_secrets,omitempty"` // queued jobs with secrets, which are lost with the daemon
 	Settings      []byte                 `protobuf:"bytes,8,opt,name=settings,proto3" json:"settings,omitempty"`
 	AutoArchived  int64                  `protobuf:"varint,9,opt,name=auto_archived,json=autoArchived,proto3" json:"auto_archived,omitempty"`
-	Marked        int64                  `protobuf:"varint,10,opt,name=marked,proto3" json:"marked,omitempty"` // jobs that clients see as waiting for locks and that metrics count as queued
+	Marked        int64                  `protobuf:"varint,10,opt,name=marked,proto3" json:"marked,omitempty"`                                 // jobs that clients see as waiting for locks and that metrics count as queued
+	BetweenTries  int64                  `protobuf:"varint,11,opt,name=between_tries,json=betweenTries,proto3" json:"between_tries,omitempty"` // pending jobs whose last try has failed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetQueueStatusResult) Reset() {
 	*x = GetQueueStatusResult{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2135,7 @@ func (x *GetQueueStatusResult) String() string {
 func (*GetQueueStatusResult) ProtoMessage() {}
 
 func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2148,7 @@ func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatusResult.ProtoReflect.Descriptor instead.
 func (*GetQueueStatusResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetQueueStatusResult) GetRequest() uint64 {
@@ -2134,6 +2221,13 @@ func (x *GetQueueStatusResult) GetMarked() int64 {
 	return 0
 }
 
+func (x *GetQueueStatusResult) GetBetweenTries() int64 {
+	if x != nil {
+		return x.BetweenTries
+	}
+	return 0
+}
+
 var File_job_proto protoreflect.FileDescriptor
 
 const file_job_proto_rawDesc = "" +
@@ -2171,7 +2265,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xae\x04\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xe1\x04\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -2193,7 +2287,14 @@ const file_job_proto_rawDesc = "" +
 	"\tsubmitter\x18\x10 \x01(\fR\tsubmitter\x12\x15\n" +
 	"\x06run_as\x18\x11 \x01(\tR\x05runAs\x12(\n" +
 	"\x03try\x18\x12 \x01(\v2\x16.lockstep.messages.TryR\x03try\x12\x15\n" +
-	"\x06due_us\x18\x13 \x01(\x03R\x05dueUs\"y\n" +
+	"\x06due_us\x18\x13 \x01(\x03R\x05dueUs\x121\n" +
+	"\x05tries\x18\x14 \x03(\v2\x1b.lockstep.messages.EndedTryR\x05tries\"{\n" +
+	"\bEndedTry\x12\x0e\n" +
+	"\x02op\x18\x01 \x01(\x05R\x02op\x12\x16\n" +
+	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
+	"\bstart_us\x18\x03 \x01(\x03R\astartUs\x12\x15\n" +
+	"\x06end_us\x18\x04 \x01(\x03R\x05endUs\x12\x15\n" +
+	"\x06log_to\x18\x05 \x01(\x03R\x05logTo\"y\n" +
 	"\x0fCommandProgress\x12\x18\n" +
 	"\apercent\x18\x01 \x01(\x01R\apercent\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x19\n" +
@@ -2283,7 +2384,7 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"*\n" +
 	"\x0eGetQueueStatus\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xb4\x03\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xd9\x03\n" +
 	"\x14GetQueueStatusResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x03R\x06serial\x12\x18\n" +
@@ -2295,7 +2396,8 @@ const file_job_proto_rawDesc = "" +
 	"\bsettings\x18\b \x01(\fR\bsettings\x12#\n" +
 	"\rauto_archived\x18\t \x01(\x03R\fautoArchived\x12\x16\n" +
 	"\x06marked\x18\n" +
-	" \x01(\x03R\x06marked\x1a7\n" +
+	" \x01(\x03R\x06marked\x12#\n" +
+	"\rbetween_tries\x18\v \x01(\x03R\fbetweenTries\x1a7\n" +
 	"\tJobsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x13Z\x11lockstep/messagesb\x06proto3"
@@ -2313,7 +2415,7 @@ func file_job_proto_rawDescGZIP() []byte {
 }
 
 var file_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_job_proto_goTypes = []any{
 	(OrderJob_Kind)(0),            // 0: lockstep.messages.OrderJob.Kind
 	(*OpDraft)(nil),               // 1: lockstep.messages.OpDraft
@@ -2325,63 +2427,65 @@ var file_job_proto_goTypes = []any{
 	(*CheckSubmission)(nil),       // 7: lockstep.messages.CheckSubmission
 	(*CheckSubmissionResult)(nil), // 8: lockstep.messages.CheckSubmissionResult
 	(*JobInfo)(nil),               // 9: lockstep.messages.JobInfo
-	(*CommandProgress)(nil),       // 10: lockstep.messages.CommandProgress
-	(*ListJobs)(nil),              // 11: lockstep.messages.ListJobs
-	(*ListJobsResult)(nil),        // 12: lockstep.messages.ListJobsResult
-	(*JobRow)(nil),                // 13: lockstep.messages.JobRow
-	(*SubscribeJob)(nil),          // 14: lockstep.messages.SubscribeJob
-	(*SubscribeJobResult)(nil),    // 15: lockstep.messages.SubscribeJobResult
-	(*UnsubscribeJob)(nil),        // 16: lockstep.messages.UnsubscribeJob
-	(*JobChanged)(nil),            // 17: lockstep.messages.JobChanged
-	(*SubscribeAllJobs)(nil),      // 18: lockstep.messages.SubscribeAllJobs
-	(*JobStatesChanged)(nil),      // 19: lockstep.messages.JobStatesChanged
-	(*OrderJob)(nil),              // 20: lockstep.messages.OrderJob
-	(*OrderJobResult)(nil),        // 21: lockstep.messages.OrderJobResult
-	(*OrderJobs)(nil),             // 22: lockstep.messages.OrderJobs
-	(*OrderJobsResult)(nil),       // 23: lockstep.messages.OrderJobsResult
-	(*ArchiveJobs)(nil),           // 24: lockstep.messages.ArchiveJobs
-	(*JobFileMissed)(nil),         // 25: lockstep.messages.JobFileMissed
-	(*ArchiveJobsResult)(nil),     // 26: lockstep.messages.ArchiveJobsResult
-	(*SetDrain)(nil),              // 27: lockstep.messages.SetDrain
-	(*SetDrainResult)(nil),        // 28: lockstep.messages.SetDrainResult
-	(*GetQueueStatus)(nil),        // 29: lockstep.messages.GetQueueStatus
-	(*GetQueueStatusResult)(nil),  // 30: lockstep.messages.GetQueueStatusResult
-	nil,                           // 31: lockstep.messages.GetQueueStatusResult.JobsEntry
-	(*WaitCycle)(nil),             // 32: lockstep.messages.WaitCycle
-	(*Failure)(nil),               // 33: lockstep.messages.Failure
-	(StartWait)(0),                // 34: lockstep.messages.StartWait
-	(*Try)(nil),                   // 35: lockstep.messages.Try
-	(*Verdict)(nil),               // 36: lockstep.messages.Verdict
+	(*EndedTry)(nil),              // 10: lockstep.messages.EndedTry
+	(*CommandProgress)(nil),       // 11: lockstep.messages.CommandProgress
+	(*ListJobs)(nil),              // 12: lockstep.messages.ListJobs
+	(*ListJobsResult)(nil),        // 13: lockstep.messages.ListJobsResult
+	(*JobRow)(nil),                // 14: lockstep.messages.JobRow
+	(*SubscribeJob)(nil),          // 15: lockstep.messages.SubscribeJob
+	(*SubscribeJobResult)(nil),    // 16: lockstep.messages.SubscribeJobResult
+	(*UnsubscribeJob)(nil),        // 17: lockstep.messages.UnsubscribeJob
+	(*JobChanged)(nil),            // 18: lockstep.messages.JobChanged
+	(*SubscribeAllJobs)(nil),      // 19: lockstep.messages.SubscribeAllJobs
+	(*JobStatesChanged)(nil),      // 20: lockstep.messages.JobStatesChanged
+	(*OrderJob)(nil),              // 21: lockstep.messages.OrderJob
+	(*OrderJobResult)(nil),        // 22: lockstep.messages.OrderJobResult
+	(*OrderJobs)(nil),             // 23: lockstep.messages.OrderJobs
+	(*OrderJobsResult)(nil),       // 24: lockstep.messages.OrderJobsResult
+	(*ArchiveJobs)(nil),           // 25: lockstep.messages.ArchiveJobs
+	(*JobFileMissed)(nil),         // 26: lockstep.messages.JobFileMissed
+	(*ArchiveJobsResult)(nil),     // 27: lockstep.messages.ArchiveJobsResult
+	(*SetDrain)(nil),              // 28: lockstep.messages.SetDrain
+	(*SetDrainResult)(nil),        // 29: lockstep.messages.SetDrainResult
+	(*GetQueueStatus)(nil),        // 30: lockstep.messages.GetQueueStatus
+	(*GetQueueStatusResult)(nil),  // 31: lockstep.messages.GetQueueStatusResult
+	nil,                           // 32: lockstep.messages.GetQueueStatusResult.JobsEntry
+	(*WaitCycle)(nil),             // 33: lockstep.messages.WaitCycle
+	(*Failure)(nil),               // 34: lockstep.messages.Failure
+	(StartWait)(0),                // 35: lockstep.messages.StartWait
+	(*Try)(nil),                   // 36: lockstep.messages.Try
+	(*Verdict)(nil),               // 37: lockstep.messages.Verdict
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	2,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
 	2,  // 2: lockstep.messages.AwaitJobs.drafts:type_name -> lockstep.messages.JobDraft
-	32, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
-	33, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
-	34, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
-	10, // 6: lockstep.messages.JobInfo.progress:type_name -> lockstep.messages.CommandProgress
-	35, // 7: lockstep.messages.JobInfo.try:type_name -> lockstep.messages.Try
-	13, // 8: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
-	9,  // 9: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	13, // 10: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
-	9,  // 11: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	9,  // 12: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
-	0,  // 13: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	36, // 14: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
-	33, // 15: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
-	0,  // 16: lockstep.messages.OrderJobs.kind:type_name -> lockstep.messages.OrderJob.Kind
-	21, // 17: lockstep.messages.OrderJobsResult.results:type_name -> lockstep.messages.OrderJobResult
-	33, // 18: lockstep.messages.OrderJobsResult.refused:type_name -> lockstep.messages.Failure
-	33, // 19: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	33, // 20: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	31, // 21: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	9,  // 22: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	33, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
+	34, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
+	35, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
+	11, // 6: lockstep.messages.JobInfo.progress:type_name -> lockstep.messages.CommandProgress
+	36, // 7: lockstep.messages.JobInfo.try:type_name -> lockstep.messages.Try
+	10, // 8: lockstep.messages.JobInfo.tries:type_name -> lockstep.messages.EndedTry
+	14, // 9: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
+	9,  // 10: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
+	14, // 11: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
+	9,  // 12: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
+	9,  // 13: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
+	0,  // 14: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
+	37, // 15: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
+	34, // 16: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
+	0,  // 17: lockstep.messages.OrderJobs.kind:type_name -> lockstep.messages.OrderJob.Kind
+	22, // 18: lockstep.messages.OrderJobsResult.results:type_name -> lockstep.messages.OrderJobResult
+	34, // 19: lockstep.messages.OrderJobsResult.refused:type_name -> lockstep.messages.Failure
+	34, // 20: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	34, // 21: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	32, // 22: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	9,  // 23: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2397,7 +2501,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -39,11 +39,12 @@ const (
 // counted is what the counters of the index contain of one job. The zero value means
 // that the job is not counted.
 type counted struct {
-	present     bool
-	status      int32
-	marked      bool
-	stage       stage
-	withSecrets bool
+	present      bool
+	status       int32
+	marked       bool
+	betweenTries bool
+	stage        stage
+	withSecrets  bool
 }
 
 // index holds every job that is not archived. Its counters are updated with each
@@ -56,11 +57,12 @@ type index struct {
 	// secrets is read only, to count the pending jobs that have some.
 	secrets Secrets
 
-	byStatus    map[int32]int64 // number of jobs by the job.Status that clients see; no entry is 0
-	marked      int64           // number of jobs that metrics count as queued, and clients see as waiting
-	withSecrets int64           // number of pending jobs with secrets
-	active      map[int64]*entry
-	finals      map[int64]*entry
+	byStatus     map[int32]int64 // number of jobs by the job.Status that clients see; no entry is 0
+	marked       int64           // number of jobs that metrics count as queued, and clients see as waiting
+	betweenTries int64           // number of pending jobs whose last try has failed
+	withSecrets  int64           // number of pending jobs with secrets
+	active       map[int64]*entry
+	finals       map[int64]*entry
 }
 
 func newIndex(secrets Secrets) *index {
@@ -101,15 +103,19 @@ func (x *index) recount(e *entry) {
 	x.uncount(e)
 	id := e.info.Id
 	e.counted = counted{
-		present:     true,
-		status:      int32(query.ClientStatus(e.info)),
-		marked:      query.ClientStatus(e.info) != query.CountedStatus(e.info),
-		stage:       e.stage,
-		withSecrets: e.stage == pending && x.secrets[id] != nil,
+		present:      true,
+		status:       int32(query.ClientStatus(e.info)),
+		marked:       query.ClientStatus(e.info) != query.CountedStatus(e.info),
+		betweenTries: e.stage == pending && e.info.GetTry().GetNumber() > 1,
+		stage:        e.stage,
+		withSecrets:  e.stage == pending && x.secrets[id] != nil,
 	}
 	x.byStatus[e.counted.status]++
 	if e.counted.marked {
 		x.marked++
+	}
+	if e.counted.betweenTries {
+		x.betweenTries++
 	}
 	if e.counted.withSecrets {
 		x.withSecrets++
@@ -133,6 +139,9 @@ func (x *index) uncount(e *entry) {
 	}
 	if was.marked {
 		x.marked--
+	}
+	if was.betweenTries {
+		x.betweenTries--
 	}
 	if was.withSecrets {
 		x.withSecrets--

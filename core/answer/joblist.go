@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"lockstep/core/access"
+	"lockstep/core/job"
 	"lockstep/core/progress"
+	"lockstep/core/words"
 )
 
 // JobSelection is the argument of LockstepListJobs. A job is selected if it matches each list that is not empty, and it
@@ -120,6 +122,42 @@ type ListedJob struct {
 	Try *Try `json:"try,omitempty"`
 	// Due is when a pending job may start; nil: at once.
 	Due *Time `json:"due_ts,omitempty"`
+	// Tries are the ended tries of its opcodes in their order, except for the last try of each.
+	Tries []EndedTry `json:"tries,omitempty"`
+}
+
+// Note describes the job in a few words beside its status: how it has ended, or which try of an opcode runs or comes next, and when.
+// It is empty if there is nothing to say.
+func (j *ListedJob) Note(now time.Time) string {
+	status, _ := job.ParseStatus(j.Status)
+	switch {
+	case j.Result != "" || status.Final():
+		return j.Result
+	case j.Due != nil && now.Before(j.Due.Time):
+		return DueText(j.Try, j.Due.Time, now)
+	case j.Try != nil && j.Try.Number > 1:
+		return j.Try.String()
+	}
+	return ""
+}
+
+// DueText says in a few words when a job starts, and which try begins then: "try 2 of 6 in 40s". t is nil if none is repeated.
+func DueText(t *Try, due, now time.Time) string {
+	in := "in " + words.FormatDuration(max(due.Sub(now).Round(time.Second), time.Second))
+	if t == nil {
+		return "starts " + in
+	}
+	return t.String() + " " + in
+}
+
+// EndedTry is a try of an opcode that has failed and was not the last one.
+type EndedTry struct {
+	Opcode int    `json:"opcode"` // index
+	Result string `json:"result"` // in words
+	Start  Time   `json:"start_ts"`
+	End    Time   `json:"end_ts"`
+	// LogTo is the highest serial of the job's log at the end of the try; the log of the next one follows. 0: the log was empty.
+	LogTo int64 `json:"log_to"`
 }
 
 // Try is a try of an opcode that may be tried again.

@@ -10,6 +10,8 @@ import (
 type QueueStatus struct {
 	// CannotStart says why no job process can be started; empty if job processes can start.
 	CannotStart string `json:"cannot_start"`
+	// BetweenTries is the number of waiting jobs that have no process until their next try.
+	BetweenTries int64 `json:"between_tries"`
 	// CannotWrite are the files that cannot be written now: those of jobs, and of the daemon.
 	CannotWrite []CannotWrite `json:"cannot_write"`
 	Cluster     string        `json:"cluster"`

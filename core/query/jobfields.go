@@ -189,19 +189,22 @@ func TryOf(t *messages.Try) *answer.Try {
 	return &answer.Try{Number: int(t.Number), Most: int(t.Most), Last: t.Last}
 }
 
-// DueOf is when a pending job may start; nil: at once.
-func DueOf(info *messages.JobInfo) *answer.Time {
-	if info.DueUs == 0 {
-		return nil
+func triesOf(info *messages.JobInfo) []answer.EndedTry {
+	tries := make([]answer.EndedTry, len(info.Tries))
+	for i, t := range info.Tries {
+		tries[i] = answer.EndedTry{Opcode: int(t.Op), Result: t.Result, Start: answer.TimeOf(t.StartUs), End: answer.TimeOf(t.EndUs), LogTo: t.LogTo}
 	}
-	due := answer.TimeOf(info.DueUs)
-	return &due
+	return tries
 }
 
 // AddRecord sets the fields of a job's info that come from the record.
 func AddRecord(info *messages.JobInfo, j *job.Job, r record.Record) {
 	info.Name, info.Result, info.Parent, info.Submitter = r.Name(), interned(r.Result(j)), r.Parent(), r.Submitter()
 	addTry(info, j, r)
+	for _, t := range r.Tries() {
+		info.Tries = append(info.Tries, &messages.EndedTry{Op: int32(t.Op), Result: interned(t.Words()),
+			StartUs: t.BeganUs, EndUs: t.EndedUs, LogTo: t.LogTo})
+	}
 }
 
 // addTry sets the fields about the try of the opcode that runs, comes next, or has ended the job.

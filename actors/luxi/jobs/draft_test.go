@@ -1,10 +1,9 @@
 package jobs
 
 import (
-	"time"
-
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 

@@ -12,7 +12,6 @@ import (
 	"lockstep/core/record"
 	"lockstep/core/sched"
 	whywords "lockstep/core/why"
-	"lockstep/core/words"
 	"lockstep/messages"
 )
 
@@ -128,15 +127,6 @@ func positionText(o *messages.OrderReason) string {
 	return fmt.Sprintf("number %d in order", o.Position)
 }
 
-// dueText describes when a job starts: "try 2 of 6 in 40s".
-func dueText(r *messages.DueReason, now time.Time) string {
-	in := "in " + words.FormatDuration(max(time.UnixMicro(r.DueUs).Sub(now).Round(time.Second), time.Second))
-	if t := query.TryOf(r.Try); t != nil {
-		return t.String() + " " + in
-	}
-	return "starts " + in
-}
-
 // briefReason describes the first reason in a few words. "" means that there is no reason.
 func briefReason(list []*messages.Reason, now time.Time) string {
 	if len(list) == 0 {
@@ -160,7 +150,7 @@ func briefReason(list []*messages.Reason, now time.Time) string {
 		}
 		return "held"
 	case *messages.Reason_Due:
-		return dueText(kind.Due, now)
+		return answer.DueText(query.TryOf(kind.Due.Try), time.UnixMicro(kind.Due.DueUs), now)
 	case *messages.Reason_FilterLimit:
 		return fmt.Sprintf("rate limit: %d of %d run", kind.FilterLimit.Running, kind.FilterLimit.Limit)
 	case *messages.Reason_RateLimit:
