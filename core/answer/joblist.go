@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"lockstep/core/access"
-	"lockstep/core/job"
 	"lockstep/core/progress"
 	"lockstep/core/words"
 )
@@ -126,28 +126,33 @@ type ListedJob struct {
 	Tries []EndedTry `json:"tries,omitempty"`
 }
 
-// Note describes the job in a few words beside its status: how it has ended, or which try of an opcode runs or comes next, and when.
-// It is empty if there is nothing to say.
-func (j *ListedJob) Note(now time.Time) string {
-	status, _ := job.ParseStatus(j.Status)
+// Note describes the job in a few words beside its status: how it has ended, or why it does not run, as LockstepPending says ("": not
+// known), or which try of an opcode runs or comes next, and when. It is empty if there is nothing to say.
+func (j *ListedJob) Note(why string, now time.Time) string {
+	counting := strings.HasPrefix(why, dueOf(j.Try)) // the time has passed on since the answer
 	switch {
-	case j.Result != "" || status.Final():
+	case j.Result != "":
 		return j.Result
+	case why != "" && !counting:
+		return why
 	case j.Due != nil && now.Before(j.Due.Time):
 		return DueText(j.Try, j.Due.Time, now)
-	case j.Try != nil && j.Try.Number > 1:
+	case j.Try != nil && j.Try.Number > 1 && j.Ended.IsZero():
 		return j.Try.String()
 	}
 	return ""
 }
 
-// DueText says in a few words when a job starts, and which try begins then: "try 2 of 6 in 40s". t is nil if none is repeated.
+// DueText says in a few words when a job starts, and which try begins then: "try 2 of 6 in 40s". t is nil if no opcode is tried again.
 func DueText(t *Try, due, now time.Time) string {
-	in := "in " + words.FormatDuration(max(due.Sub(now).Round(time.Second), time.Second))
+	return dueOf(t) + words.FormatDuration(max(due.Sub(now).Round(time.Second), time.Second))
+}
+
+func dueOf(t *Try) string {
 	if t == nil {
-		return "starts " + in
+		return "starts in "
 	}
-	return t.String() + " " + in
+	return t.String() + " in "
 }
 
 // EndedTry is a try of an opcode that has failed and was not the last one.

@@ -82,7 +82,7 @@ func (w Style) due(r answer.Reason, now time.Time) Sentence {
 	if r.Try.Last == "" {
 		return append(s, at).text(".")
 	}
-	return append(s, at).text("; the last one ended with: %s.", w.Clean(r.Try.Last))
+	return append(s, at).text(". The last one has failed: %s.", strings.TrimSuffix(w.Clean(r.Try.Last), "."))
 }
 
 // cannotWrite says who cannot write the job's file, and what ends it.

@@ -21,6 +21,8 @@ type EventView struct {
 	// Now is the time of output that is not from the log.
 	Now  func() time.Time
 	last Change
+	// NextTry is the next try of the job if a try has ended between two changes, else nil.
+	NextTry func(before, after Change) *NextTry
 
 	delivery.Delivery
 	lines [2]*jobproc.LineSplitter // by stream, of output that is not from the log
@@ -95,9 +97,14 @@ func (v *EventView) flush() {
 }
 
 func (v *EventView) status(c Change) {
-	if !SameProgress(v.last, c) {
-		v.last = c
-		v.print(Event{Event: "status", Job: v.ID, Status: c.Status, OpcodeStatus: c.OpStatus})
+	if SameProgress(v.last, c) {
+		return
+	}
+	next := v.NextTry(v.last, c)
+	v.last = c
+	v.print(Event{Event: "status", Job: v.ID, Status: c.Status, OpcodeStatus: c.OpStatus})
+	if next != nil {
+		v.print(next.event(v.ID))
 	}
 }
 

@@ -157,6 +157,9 @@ func pastEvents(jobs []answer.ListedJob) []jobEvent {
 		}
 		add(job.Received, client.StatusQueued, "")
 		add(job.Started, client.StatusRunning, "")
+		for _, t := range job.Tries {
+			add(t.End, client.StatusWaiting, t.Result)
+		}
 		if client.Final(job.Status) {
 			add(job.Ended, job.Status, job.Result)
 		}

@@ -29,9 +29,12 @@ parameters are not shown. ` + selection.ArgsHelp + `
 Exit code: 0; 1 if one of the jobs does not exist.
 With --json: a list of {"id", "name", "status", "result", "user", "user_name", "parent",
 "run_as" (if it is not the daemon's user), "priority", "archived", "received",
-"started", "ended", "opcodes": [{"summary", "status", "priority", "started",
-"executing", "ended", "parameters": object, "result": any, "log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
-"started" is the time when the opcode began to wait for its locks, "executing" the
+"started", "ended", "due", "opcodes": [{"summary", "status", "priority", "started",
+"executing", "ended", "parameters": object, "result": any, "log": [{"serial", "time", "type", "payload"}],
+"tries": [{"result": string, "began", "ended", "log_to": number}]}]}, times as RFC 3339 or null.
+"tries" are the failed tries of an opcode that was tried again, without the last one (run
+--retry), "log_to" the serial of the last log line of each, and "due" is when the next one
+may begin; without them these keys are absent. "started" is the time when the opcode began to wait for its locks, "executing" the
 time when it had them.`,
 		Example: `  lockstep info 12
   lockstep info nightly
@@ -59,7 +62,9 @@ type jobInfo struct {
 	Received client.Timestamp `json:"received"`
 	Started  client.Timestamp `json:"started"`
 	Ended    client.Timestamp `json:"ended"`
-	Opcodes  []opcodeInfo     `json:"opcodes"`
+	// Due is when a pending job may start; nil: at once.
+	Due     *client.Timestamp `json:"due,omitempty"`
+	Opcodes []opcodeInfo      `json:"opcodes"`
 }
 
 // opcodeInfo is one opcode of a job. Parameters contain OP_ID and the reason trail.
@@ -73,6 +78,16 @@ type opcodeInfo struct {
 	Parameters any              `json:"parameters"`
 	Result     json.RawMessage  `json:"result"`
 	Log        []logLine        `json:"log"`
+	// Tries are the tries that have failed and were not the last one; nil: there are none.
+	Tries []tryInfo `json:"tries,omitempty"`
+}
+
+// tryInfo is an ended try of an opcode. LogTo is the serial of the last line of the job's log at its end.
+type tryInfo struct {
+	Result string           `json:"result"`
+	Began  client.Timestamp `json:"began"`
+	Ended  client.Timestamp `json:"ended"`
+	LogTo  int64            `json:"log_to"`
 }
 
 // logLine is a log entry as an object.
@@ -148,7 +163,13 @@ func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) err
 	for _, listed := range list.Jobs {
 		if job := at[listed.ID]; job != nil {
 			job.Name, job.Result, job.User, job.Parent = listed.Name, listed.Result, listed.User, listed.Parent
-			job.UserName, job.RunAs = record.User(job.User), listed.RunAs
+			job.UserName, job.RunAs, job.Due = record.User(job.User), listed.RunAs, (*client.Timestamp)(listed.Due)
+			for _, t := range listed.Tries {
+				if t.Opcode < len(job.Opcodes) {
+					op := &job.Opcodes[t.Opcode]
+					op.Tries = append(op.Tries, tryInfo{t.Result, client.Timestamp(t.Start), client.Timestamp(t.End), t.LogTo})
+				}
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,9 @@ func (p infoPrinter) job(job jobInfo) {
 	if job.RunAs != "" {
 		p.line(1, "Runs as", term.Visible(job.RunAs))
 	}
+	if job.Due != nil {
+		p.line(1, "Due", term.FullClock(p.now, job.Due.Time)+p.left(job.Due.Time))
+	}
 	p.moment(1, "Received", job.Received, "")
 	if !job.Started.IsZero() {
 		p.moment(1, "Started", job.Started, p.after(job.Received, job.Started, "queued for"))
@@ -80,8 +84,43 @@ func (p infoPrinter) opcode(job int64, opcode opcodeInfo) {
 		p.moment(2, "Ended", opcode.Ended, p.after(began, opcode.Ended, "took"))
 	}
 	p.parameters(opcode.Parameters)
+	p.tries(opcode)
 	p.result(opcode)
 	p.log(job, opcode.Log)
+}
+
+// left is ", in 40s", and empty for a time that has passed.
+func (p infoPrinter) left(t time.Time) string {
+	if !p.now.Before(t) {
+		return ""
+	}
+	return ", in " + term.Span(t.Sub(p.now))
+}
+
+// tries prints the failed tries before the last one, each with its result, its times and its lines of the log.
+func (p infoPrinter) tries(opcode opcodeInfo) {
+	if len(opcode.Tries) == 0 {
+		return
+	}
+	fmt.Fprintln(p.out, "    Tries:")
+	from := int64(math.MaxInt64) // serial of the first line of the log that may be of the try
+	if len(opcode.Log) > 0 {
+		from = opcode.Log[0].Serial
+	}
+	for i, t := range opcode.Tries {
+		text := fmt.Sprintf("      %d: %s, began %s, took %s", i+1, term.Visible(t.Result), term.FullClock(p.now, t.Began.Time),
+			term.Span(t.Ended.Sub(t.Began.Time)))
+		switch {
+		case t.LogTo < from:
+			text += ", no log"
+		case t.LogTo == from:
+			text += fmt.Sprintf(", log line %d", from)
+		default:
+			text += fmt.Sprintf(", log lines %d to %d", from, t.LogTo)
+		}
+		fmt.Fprintln(p.out, text)
+		from = max(from, t.LogTo+1)
+	}
 }
 
 // parameters prints the parameters of an opcode that are not null, the reason trail as a separate list.

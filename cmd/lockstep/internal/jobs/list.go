@@ -53,7 +53,8 @@ reason; "lockstep why ID" has details and remedies. --estimate adds when jobs ar
 expected to start and to end, for at most 1,000 jobs that have not ended.
 
 %s
-The column Result has the end of a job that did not succeed, and Progress what the
+The column Result has the end of a job that did not succeed, or the try of a command
+that is tried again (run --retry), and Progress what the
 command of a job says with "lockstep progress". A running job "waits for
 its reader" if its output waits for the command that follows it.
 
@@ -61,11 +62,12 @@ With --json all selected jobs are printed: a list of {"id": number, "name": stri
 "status": string, "result": string, "user": string, "user_name": string,
 "parent": number, "priority": number, "summary": [string], "received": time, "started": time, "ended": time,
 "archived": bool, "reader_since": time, "progress": {"percent": number or null,
-"text": string, "since": time, "updated": time, "end": time}, "why": string,
-"estimate": object}, times as RFC 3339 or null. "parent" is the job whose process has
+"text": string, "since": time, "updated": time, "end": time}, "try": {"number": number,
+"most": number, "last": string}, "due": time, "why": string, "estimate": object}, times as RFC 3339 or null. "parent" is the job whose process has
 submitted it, or 0. "reader_since" is present only if the output waits for its reader,
 "progress" only if the command has said something, "end" of it being the expected end of
-the command, "why" only with --pending, and "estimate", as "lockstep order --json" prints
+the command, "try" only for a command that may be tried again, "last" of it being the
+end of the try before, "due" only if a waiting job starts no earlier, "why" only with --pending, and "estimate", as "lockstep order --json" prints
 it, only with --estimate.`, shownUnfinished, shownEnded, selection.Help),
 		Example: `  lockstep list
   lockstep list --pending
@@ -114,13 +116,17 @@ type ListedJob struct {
 	ReaderSince *client.Timestamp `json:"reader_since,omitempty"`
 	// Progress is that of the command of the running opcode; nil: it has said nothing.
 	Progress *cli.Progress `json:"progress,omitempty"`
+	// Try is that of the opcode that runs, comes next, or has ended the job; nil: it is not tried again.
+	Try *answer.Try `json:"try,omitempty"`
+	// Due is when a pending job may start; nil: at once.
+	Due *client.Timestamp `json:"due,omitempty"`
 	// Why is the reason of a pending job, "" if unknown; nil without --pending.
 	Why *string `json:"why,omitempty"`
 	// Estimate is nil without --estimate, and if there is none.
 	Estimate *order.Shown `json:"estimate,omitempty"`
 
-	said  *answer.Progress // as Progress
-	depth int              // below how many of the listed jobs it is, with --tree
+	listed answer.ListedJob // the answer of the daemon
+	depth  int              // below how many of the listed jobs it is, with --tree
 }
 
 // selection is the request of the command. The error is a *UsageError about flags that exclude each other.
@@ -216,7 +222,7 @@ func fetchList(ctx context.Context, daemon client.Querier, wanted answer.JobSele
 			UserName: record.User(job.User), Parent: job.Parent, Priority: job.Priority, Summary: cli.OrEmpty(job.Summary),
 			Received: client.Timestamp(job.Received),
 			Started:  client.Timestamp(job.Started), Ended: client.Timestamp(job.Ended), Archived: job.Archived,
-			Progress: cli.ShownProgress(job.Progress), said: job.Progress}
+			Progress: cli.ShownProgress(job.Progress), Try: job.Try, Due: (*client.Timestamp)(job.Due), listed: job}
 	}
 	for _, wait := range list.Readers {
 		if i := slices.IndexFunc(jobs, func(j ListedJob) bool { return j.ID == wait.Job }); i >= 0 {
@@ -253,16 +259,22 @@ func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 		list = append(list, column{title: "Name", cell: func(job ListedJob) string { return term.OrDash(term.Visible(job.Name)) }})
 	}
 	list = append(list, column{title: "Status", cell: func(job ListedJob) string { return statusText(colours, job) }})
-	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Result != "" }) {
-		result := func(job ListedJob) string { return term.OrDash(term.Visible(job.Result)) }
+	note := func(job ListedJob) string {
+		if job.Why != nil { // the column Why has it
+			return job.Result
+		}
+		return job.listed.Note("", now)
+	}
+	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return note(job) != "" }) {
+		result := func(job ListedJob) string { return term.OrDash(term.Visible(note(job))) }
 		list = append(list, column{title: "Result", wide: true, cell: result})
 	}
-	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.said != nil }) {
+	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.listed.Progress != nil }) {
 		list = append(list, column{title: "Progress", wide: true, cell: func(job ListedJob) string {
-			if job.said == nil {
+			if job.listed.Progress == nil {
 				return "-"
 			}
-			return cli.ProgressText(job.said, now)
+			return cli.ProgressText(job.listed.Progress, now)
 		}})
 	}
 	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Priority != cli.PriorityNormal }) {

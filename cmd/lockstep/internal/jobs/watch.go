@@ -42,6 +42,7 @@ job that failed without a status or was canceled; 125 if output is missing, with
 --partial.
 With --json, one object per line:
 {"event": "status", "job", "status", "opcode_status"},
+` + follow.TryEventHelp + `,
 {"event": "log", "job", "serial", "time", "type", "payload"},
 {"event": "end", "job", "status", "exit_code", "error", "missing", "incomplete"} and
 ` + follow.MissingEventHelp + `
@@ -199,10 +200,14 @@ func (w *watched) showStatus(c follow.Change) {
 	if follow.SameProgress(w.last, c) {
 		return
 	}
+	next := w.Events.NextTry(w.last, c)
 	w.last = c
 	text := fmt.Sprintf("job %d: %s", w.Lines.ID, cli.StatusText(w.palette, c.Status))
 	if at := follow.CurrentOpcode(c.OpStatus); at > 0 && !client.Final(c.Status) {
 		text += fmt.Sprintf(", opcode %d of %d", at, len(c.OpStatus))
+	}
+	if next != nil {
+		text += ", " + term.Visible(next.Text(w.Lines.Streams.Now()))
 	}
 	w.Lines.EndLine()
 	fmt.Fprintln(w.status, text)

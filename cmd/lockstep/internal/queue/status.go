@@ -34,7 +34,7 @@ not counted.
 Exit code: 0; 1 if no daemon answers.
 With --json: {"cluster", "master", "version": string, "pid": number,
 "started_ts": time, "run_slots", "run_slots_taken", "last_id": number, "drained": bool,
-"jobs": {STATUS: number}, "marked": number, "running": [{"id": number, "status": string,
+"jobs": {STATUS: number}, "marked": number, "between_tries": number, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
 "quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
 "cannot_write": [{"job": number, "by": string, "text": string, "since_ts": time}],
@@ -44,7 +44,8 @@ seconds, "keep_last": number, "archived": number, "remove_archived_after": secon
 times as RFC 3339 or null. "running" lists the jobs that have or get a process, also
 waiting ones and those that are held between two opcodes and have no run slot;
 "run_slots_taken" counts run slots; "jobs" omits statuses without jobs; "marked" are the
-waiting jobs without a process that wait for locks; "cannot_start" is the reason if no job
+waiting jobs without a process that wait for locks; "between_tries" are the waiting
+jobs whose command has failed and is tried again later; "cannot_start" is the reason if no job
 process can be started, else empty; "cannot_write" lists the files below "data_dir"
 that cannot be written now, of which "job" 0 are those of the daemon; "foreign_config"
 says what another program has changed in config.data, else empty.`,
@@ -61,7 +62,7 @@ says what another program has changed in config.data, else empty.`,
 func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {
-			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked",
+			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked", "between_tries",
 			"running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config",
 			"members_are_root", "nodes",
 			"retention",
@@ -229,6 +230,9 @@ func (p statusPrinter) queue(s answer.QueueStatus) string {
 	}
 	if len(counts) == 0 {
 		return state + "; no jobs"
+	}
+	if s.BetweenTries > 0 {
+		counts[len(counts)-1] += fmt.Sprintf("; %d of them between two tries", s.BetweenTries)
 	}
 	return state + "; " + strings.Join(counts, ", ")
 }

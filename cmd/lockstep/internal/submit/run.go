@@ -87,6 +87,7 @@ Exit codes:
 
 With --json, one object per line: {"event": "submitted", "job", "daemon"},
 {"event": "status", "job", "status", "opcode_status"},
+` + follow.TryEventHelp + `,
 {"event": "log", "job", "serial", "time", "type", "payload"},
 {"event": "end", "job", "status", "exit_code", "error", "missing",
 "incomplete"} and

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/core/answer"
 )
 
@@ -21,7 +23,7 @@ const (
 
 // waiting asks why the job does not run, while it waits.
 type waiting struct {
-	texts chan string // the reason, when it differs from the one before
+	texts chan string // what follows "job 7" in a message: the reason, when it differs from the one before, or the next try
 	stop  context.CancelFunc
 }
 
@@ -56,12 +58,23 @@ func (r *foregroundRun) askWhy(ctx context.Context, texts chan<- string) {
 			continue
 		}
 		text := pending[0].Text
+		if isTry(text) {
+			text = tryText(text) // the time until the try is no news
+		}
 		if text == "" || text == told || isPlace(text) && isPlace(told) {
 			continue
 		}
 		told = text
+		message := " does not run yet: " + withName(ctx, daemon, text)
+		if isTry(text) {
+			next := follow.AskNextTry(ctx, daemon, r.id)
+			if next == nil {
+				continue // it begins
+			}
+			message = ": " + term.Visible(next.Text(r.streams.Now()))
+		}
 		select {
-		case texts <- withName(ctx, daemon, text):
+		case texts <- message:
 		case <-ctx.Done():
 			return
 		}
@@ -86,10 +99,19 @@ func withName(ctx context.Context, daemon *client.Session, reason string) string
 // isPlace reports whether the reason is a place in the order, which changes with each start.
 func isPlace(reason string) bool { return strings.HasPrefix(reason, "number ") }
 
+// isTry reports whether the reason is that the job waits for another try: "try 2 of 3 in 10s".
+func isTry(reason string) bool { return strings.HasPrefix(reason, "try ") }
+
+// tryText is the try in such a reason, without the time until then.
+func tryText(reason string) string {
+	text, _, _ := strings.Cut(reason, " in ")
+	return text
+}
+
 // sayWhy says on standard error why the job does not run.
-func (r *foregroundRun) sayWhy(reason string) {
+func (r *foregroundRun) sayWhy(text string) {
 	r.makeRoom()
-	cli.PrintError(r.streams.Err, fmt.Sprintf("job %d does not run yet: %s", r.id, reason))
+	cli.PrintError(r.streams.Err, fmt.Sprintf("job %d%s", r.id, text))
 	if r.line.On {
 		r.last.Status = "" // show the status again with the next change
 	}

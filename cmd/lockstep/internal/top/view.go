@@ -175,11 +175,8 @@ func (m *model) what(j *answer.ListedJob) string {
 	if j.Progress != nil {
 		what = cli.ProgressText(j.Progress, m.now()) + "  – " + what
 	}
-	if note := m.state.why[j.ID]; note != "" {
+	if note := j.Note(m.state.why[j.ID], m.now()); note != "" {
 		return what + "  – " + term.Visible(note)
-	}
-	if j.Result != "" {
-		return what + "  – " + term.Visible(j.Result)
 	}
 	return what
 }

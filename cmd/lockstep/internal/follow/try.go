@@ -1,0 +1,66 @@
+package follow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
+)
+
+// NextTry is a job whose last try has failed and which is tried again.
+type NextTry struct {
+	answer.Try
+	Due time.Time // when the next try may begin
+}
+
+// AskNextTry asks whether a job waits for another try; nil: it does not, or the daemon does not answer.
+func AskNextTry(ctx context.Context, daemon client.Querier, id int64) *NextTry {
+	var list answer.JobList
+	if daemon.Query(ctx, "LockstepListJobs", []any{answer.JobSelection{IDs: []int64{id}}}, &list) != nil || len(list.Jobs) != 1 {
+		return nil
+	}
+	j := list.Jobs[0]
+	if j.Try == nil || j.Due == nil || j.Try.Number < 2 {
+		return nil
+	}
+	return &NextTry{*j.Try, j.Due.Time}
+}
+
+// Text is the end of the last try and the next one: "exit 75; try 2 of 3 in 10s".
+func (t *NextTry) Text(now time.Time) string {
+	return t.Last + "; " + answer.DueText(&t.Try, t.Due, now)
+}
+
+// endsTry reports whether a try of the job has ended between two changes: an opcode has left the status running, and no opcode has
+// succeeded.
+func endsTry(before, after Change) bool {
+	succeeded := func(c Change) int {
+		return len(slices.DeleteFunc(slices.Clone(c.OpStatus), func(status string) bool { return status != client.StatusSuccess }))
+	}
+	return before.Status == client.StatusRunning && after.Status == client.StatusWaiting && succeeded(before) == succeeded(after)
+}
+
+// asksNextTry asks another connection of a session for the next try of a job.
+func asksNextTry(ctx context.Context, session *client.Session, id int64) func(before, after Change) *NextTry {
+	return func(before, after Change) *NextTry {
+		if !endsTry(before, after) {
+			return nil
+		}
+		daemon := session.Other() // the session waits for a change of the job
+		defer daemon.Close()
+		return AskNextTry(ctx, daemon, id)
+	}
+}
+
+// event is the event of a try that has ended.
+func (t *NextTry) event(id int64) Event {
+	due := client.Timestamp{Time: t.Due}
+	return Event{Event: "try", Job: id, Try: t.Number, Tries: t.Most, Last: t.Last, Due: &due}
+}
+
+// TryEventHelp describes the event of a try that has ended.
+const TryEventHelp = `{"event": "try", "job", "try", "tries", "last", "due"} after a try that has failed and is
+not the last one: "try" is the number of the next one, of "tries" at most, "last" how
+the last one has ended, and "due" when the next one may begin`
