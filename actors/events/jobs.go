@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -29,6 +30,10 @@ type jobEvent struct {
 	StartTime    *string   `json:"start"`
 	End          *[2]int64 `json:"end_ts"`
 	EndTime      *string   `json:"end"`
+
+	Try     *answer.Try `json:"try,omitempty"`    // as in answer.ListedJob
+	Due     *[2]int64   `json:"due_ts,omitempty"` // when a pending job may start
+	DueTime *string     `json:"due,omitempty"`
 }
 
 // archivedEvent is an event about a job that was archived.
@@ -44,6 +49,7 @@ func (e *events) jobStatesChanged(ctx actor.Context, m *messages.JobStatesChange
 			Summary: info.Summary[:min(len(info.Summary), summaryMax)], Opcodes: len(info.Summary),
 			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
 			ReceivedTime: rfc3339(info.ReceivedUs), StartTime: rfc3339(info.StartUs), EndTime: rfc3339(info.EndUs),
+			Try: query.TryOf(info.Try), Due: stamp(info.DueUs), DueTime: rfc3339(info.DueUs),
 		})
 		if query.StatusOf(info).Final() {
 			e.config.Feed.Ended(end(info))

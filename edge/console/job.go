@@ -103,6 +103,7 @@ type opView struct {
 	Start, Exec, End    answer.Time
 	Result, ResultLabel string
 	Params              []paramView
+	Tries               []answer.EndedTry // failed ones before the last
 }
 
 type paramView struct{ Name, Value string }
@@ -144,7 +145,7 @@ func (x *Console) job(q *request) error {
 	v.Why = sentences(why)
 	v.Held = slices.ContainsFunc(why.Reasons, func(r answer.Reason) bool { return r.Kind == answer.WhyHold })
 	v.Head = headOf(v, j)
-	v.Ops = opViews(j, v.Row.Summary)
+	v.Ops = opViews(j, v.Row)
 	v.Bar = barOf(j, time.Now())
 	v.Reasons = reasonsOf(j.ops)
 	v.NoRerun = cmp.Or(v.Refused(actionRerun), rerunProblem(j, q.noCommands()))
@@ -189,17 +190,20 @@ func headOf(v jobView, j storedJob) string {
 	case "canceling":
 		return "It is being canceled."
 	case "running":
+		if v.Row.Try != nil && v.Row.Try.Number > 1 {
+			return "It runs, " + v.Row.Try.String() + "."
+		}
 		return "It runs."
 	}
 	return "It waits."
 }
 
-func opViews(j storedJob, summary []string) []opView {
+func opViews(j storedJob, row answer.ListedJob) []opView {
 	views := make([]opView, len(j.ops))
 	for i, op := range j.ops {
 		v := opView{
 			Number:   i + 1,
-			Summary:  at(summary, i),
+			Summary:  at(row.Summary, i),
 			Status:   at(j.opstatus, i),
 			Priority: at(j.priority, i),
 			Start:    at(j.start, i),
@@ -219,6 +223,7 @@ func opViews(j storedJob, summary []string) []opView {
 			v.Params = append(v.Params, paramView{name, shorten(indented(value), 4000)})
 		}
 		slices.SortFunc(v.Params, func(a, b paramView) int { return strings.Compare(a.Name, b.Name) })
+		v.Tries = slices.DeleteFunc(slices.Clone(row.Tries), func(t answer.EndedTry) bool { return t.Opcode != i })
 		views[i] = v
 	}
 	return views

@@ -120,6 +120,8 @@ func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 		emit(newDesc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"),
 			prometheus.GaugeValue, float64(known.Counted(status)), status)
 	}
+	emit(newDesc("lockstep_jobs_between_tries", "Waiting jobs whose command has failed and is tried again later."),
+		prometheus.GaugeValue, float64(known.BetweenTries))
 	drained := 0.0
 	if known.Drained {
 		drained = 1
