@@ -8,10 +8,10 @@ import (
 
 // QueueStatus answers LockstepStatus: the state of the daemon and its queue.
 type QueueStatus struct {
-	// CannotStart says why no job process can be started; empty if job processes can start.
-	CannotStart string `json:"cannot_start"`
 	// BetweenTries is the number of waiting jobs that have no process until their next try.
 	BetweenTries int64 `json:"between_tries"`
+	// CannotStart says why no job process can be started; empty if job processes can start.
+	CannotStart string `json:"cannot_start"`
 	// CannotWrite are the files that cannot be written now: those of jobs, and of the daemon.
 	CannotWrite []CannotWrite `json:"cannot_write"`
 	Cluster     string        `json:"cluster"`

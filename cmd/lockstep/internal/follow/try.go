@@ -60,7 +60,10 @@ func (t *NextTry) event(id int64) Event {
 	return Event{Event: "try", Job: id, Try: t.Number, Tries: t.Most, Last: t.Last, Due: &due}
 }
 
-// TryEventHelp describes the event of a try that has ended.
-const TryEventHelp = `{"event": "try", "job", "try", "tries", "last", "due"} after a try that has failed and is
-not the last one: "try" is the number of the next one, of "tries" at most, "last" how
-the last one has ended, and "due" when the next one may begin`
+// TryEvent is the form of the event of a try that has ended, and TryEventHelp describes it.
+const (
+	TryEvent     = `{"event": "try", "job", "try", "tries", "last", "due"}`
+	TryEventHelp = `A try that has failed, and after which another one follows (run --retry), has the
+event "try": "try" is the number of the next one, of "tries" at most, "last" the
+end of the last one in words, and "due" the time when the next one may begin.`
+)

@@ -202,7 +202,11 @@ func (v *eventView) follow(ctx context.Context, daemon *client.Session, opts eve
 			if client.Final(job.Status) && !job.Ended.IsZero() {
 				at = client.Timestamp(job.Ended)
 			}
-			if err := v.show(eventOf(job, at, job.Status, job.Result)); err != nil {
+			result := job.Result
+			if job.Due != nil && job.Try != nil {
+				result = job.Try.Last // the event is the end of that try
+			}
+			if err := v.show(eventOf(job, at, job.Status, result)); err != nil {
 				return err
 			}
 		}

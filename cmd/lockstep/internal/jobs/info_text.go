@@ -17,6 +17,7 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/core/job"
 	"lockstep/core/record"
+	"lockstep/core/words"
 )
 
 // infoLogLines is the maximum number of log lines shown per opcode.
@@ -94,7 +95,7 @@ func (p infoPrinter) left(t time.Time) string {
 	if !p.now.Before(t) {
 		return ""
 	}
-	return ", in " + term.Span(t.Sub(p.now))
+	return ", in " + words.FormatDuration(max(t.Sub(p.now).Round(time.Second), time.Second))
 }
 
 // tries prints the failed tries before the last one, each with its result, its times and its lines of the log.

@@ -42,10 +42,10 @@ job that failed without a status or was canceled; 125 if output is missing, with
 --partial.
 With --json, one object per line:
 {"event": "status", "job", "status", "opcode_status"},
-` + follow.TryEventHelp + `,
+` + follow.TryEvent + `,
 {"event": "log", "job", "serial", "time", "type", "payload"},
 {"event": "end", "job", "status", "exit_code", "error", "missing", "incomplete"} and
-` + follow.MissingEventHelp + `
+` + follow.MissingEventHelp + ` ` + follow.TryEventHelp + `
 
 ` + follow.LogTypesHelp,
 		Example: `  lockstep watch 12
