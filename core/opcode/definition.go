@@ -158,7 +158,11 @@ func (d *definitionCompiler) retry() json.RawMessage {
 		return nil
 	}
 	if bad := retryPolicy.check(d.definition.Retry); bad != nil {
-		d.fail(retryKey, bad.text())
+		field := retryKey
+		if bad.place != "" {
+			field, bad.place = field+"."+bad.place, ""
+		}
+		d.fail(field, bad.text())
 		return nil
 	}
 	return rawjson.AppendCompact(nil, d.definition.Retry)

@@ -23,6 +23,7 @@ func TestReasonsInWords(t *testing.T) {
 	now := time.Date(2024, 1, 1, 12, 0, 0, 0, time.UTC)
 	running, failed := "running", "error"
 	since := &answer.Time{Time: now.Add(-time.Hour)}
+	later := &answer.Time{Time: now.Add(time.Hour)}
 	locks := func(names ...string) (all []answer.LockItem) {
 		for _, name := range names {
 			all = append(all, answer.LockItem{Lock: name, Mode: "exclusive"})
@@ -40,20 +41,23 @@ func TestReasonsInWords(t *testing.T) {
 		"No run slot becomes free, because each of the 2 jobs that have one waits for a job that has none: job 5 waits for job 6.": {Kind: answer.WhyCycle, Slots: 2, Steps: []answer.WaitStep{{Job: 5, For: 6, By: answer.WaitProcess}}},
 		"The run slot does not become free, because the job that has it waits for a job that has none: job 5 waits for job 6.":     {Kind: answer.WhyCycle, Slots: 1, Steps: []answer.WaitStep{{Job: 5, For: 6, By: answer.WaitProcess}}},
 		"It is held: it begins no opcode until it is released.":                                                                    {Kind: answer.WhyHold},
-		"Filter rule ABC (MAINTENANC; made by BOB) holds it back until the rule is changed or deleted.":                            {Kind: answer.WhyFilter, UUID: "abc", Action: "PAUSE", RuleReason: "maintenance of n1", By: "bob"},
-		"Filter rule ABC rejects it: it will be canceled.":                                                                         {Kind: answer.WhyFilter, UUID: "abc", Action: "REJECT"},
-		"Filter rule ABC holds it back (ODD).":                                                                                     {Kind: answer.WhyFilter, UUID: "abc", Action: "odd"},
-		"Filter rule ABC lets 2 such jobs run at a time, and 3 are running.":                                                       {Kind: answer.WhyFilterLimit, UUID: "abc", Limit: 2, Running: 3},
-		`One of its reasons is "disk": 2 such jobs may run at a time, and 2 are running.`:                                          {Kind: answer.WhyRateLimit, Label: "disk", Limit: 2, Running: 2},
-		"All run slots are taken: 20 of 20.":                                                                                       {Kind: answer.WhySlots, Slots: 20, Running: 20},
-		"It is next.":                                                                                                              {Kind: answer.WhyOrder, Position: 1, Pending: 1},
-		"It is next of 4 pending jobs.":                                                                                            {Kind: answer.WhyOrder, Position: 1, Pending: 4},
-		"At least 99 of 400 pending jobs go before it.":                                                                            {Kind: answer.WhyOrder, Position: 100, AtLeast: true, Pending: 400},
-		"It is number 3 of 4 pending jobs.":                                                                                        {Kind: answer.WhyOrder, Position: 3, Pending: 4},
-		"Its process is being started.":                                                                                            {Kind: answer.WhyStarting},
-		"It cannot be started as ALICE: NO ANSWER.":                                                                                {Kind: answer.WhyCannotStart, By: "alice", Text: "no answer"},
-		"Job processes cannot be started: NO MEMORY.":                                                                              {Kind: answer.WhyCannotStart, Text: "no memory."},
-		"The daemon is stopping; jobs start when it runs again.":                                                                   {Kind: answer.WhyStopping},
+		"It starts no earlier than 13:00.":                                                              {Kind: answer.WhyDue, Due: later},
+		"Try 2 of 6 begins at 13:00.":                                                                   {Kind: answer.WhyDue, Due: later, Try: &answer.Try{Number: 2, Most: 6}},
+		"Try 2 of 6 begins at 13:00. The last one has failed: EXIT 75.":                                 {Kind: answer.WhyDue, Due: later, Try: &answer.Try{Number: 2, Most: 6, Last: "exit 75"}},
+		"Filter rule ABC (MAINTENANC; made by BOB) holds it back until the rule is changed or deleted.": {Kind: answer.WhyFilter, UUID: "abc", Action: "PAUSE", RuleReason: "maintenance of n1", By: "bob"},
+		"Filter rule ABC rejects it: it will be canceled.":                                              {Kind: answer.WhyFilter, UUID: "abc", Action: "REJECT"},
+		"Filter rule ABC holds it back (ODD).":                                                          {Kind: answer.WhyFilter, UUID: "abc", Action: "odd"},
+		"Filter rule ABC lets 2 such jobs run at a time, and 3 are running.":                            {Kind: answer.WhyFilterLimit, UUID: "abc", Limit: 2, Running: 3},
+		`One of its reasons is "disk": 2 such jobs may run at a time, and 2 are running.`:               {Kind: answer.WhyRateLimit, Label: "disk", Limit: 2, Running: 2},
+		"All run slots are taken: 20 of 20.":                                                            {Kind: answer.WhySlots, Slots: 20, Running: 20},
+		"It is next.":                                                                                   {Kind: answer.WhyOrder, Position: 1, Pending: 1},
+		"It is next of 4 pending jobs.":                                                                 {Kind: answer.WhyOrder, Position: 1, Pending: 4},
+		"At least 99 of 400 pending jobs go before it.":                                                 {Kind: answer.WhyOrder, Position: 100, AtLeast: true, Pending: 400},
+		"It is number 3 of 4 pending jobs.":                                                             {Kind: answer.WhyOrder, Position: 3, Pending: 4},
+		"Its process is being started.":                                                                 {Kind: answer.WhyStarting},
+		"It cannot be started as ALICE: NO ANSWER.":                                                     {Kind: answer.WhyCannotStart, By: "alice", Text: "no answer"},
+		"Job processes cannot be started: NO MEMORY.":                                                   {Kind: answer.WhyCannotStart, Text: "no memory."},
+		"The daemon is stopping; jobs start when it runs again.":                                        {Kind: answer.WhyStopping},
 		"It is at work.": {Kind: answer.WhyRunning, Opcodes: 1},
 		"It has been at opcode 2 of 3 for 1h0m0s, since 11:00.": {Kind: answer.WhyRunning, Opcode: 1, Opcodes: 3, Since: since},
 		"The time of its end is unknown.":                       {Kind: answer.WhyEnded},

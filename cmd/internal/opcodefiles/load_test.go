@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,7 +113,11 @@ func TestMistakesInOpcodesSayWhere(t *testing.T) {
 		"syntax":          {"name: OP_A\n  command: [a]\n", ":2: mapping values are not allowed in this context"},
 		"open":            {"name: OP_A\ncommand: [a\n", ":"},
 		"list":            {"- name: OP_A\n", `:1: want "key: value" lines, found a list`},
-		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, keep_output, locks, name, params, stdin, submit, summary, timeout, user"},
+		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, keep_output, locks, name, params, retry, stdin, submit, summary, timeout, user"},
+		"retry":           {"name: OP_A\ncommand: [a]\nretry: 6\n", ":3: retry: want null, a number of further tries from 1 to 5"},
+		"retry within":    {"name: OP_A\ncommand: [a]\nretry:\n  times: 2\n  delay: soon\n", ":5: retry.delay: want a number of seconds"},
+		"retry on":        {"name: OP_A\ncommand: [a]\nretry:\n  times: 2\n  on: [signal]\n", ":5: retry.on: want a list of exit statuses"},
+		"retry no times":  {"name: OP_A\ncommand: [a]\nretry:\n  delay: 1s\n", ":3: retry.times: want a number of further tries"},
 		"user":            {"name: OP_A\ncommand: [a]\nuser: 0\n", `:3: user: "0" is no name of a user`},
 		"submit":          {"name: OP_A\ncommand: [a]\nsubmit: all\n", `:3: submit: want true, or a list`},
 		"submitter":       {"name: OP_A\ncommand: [a]\nsubmit: [alice, 'group:']\n", `:3: submit: "group:" names no user and no group`},
@@ -166,6 +171,27 @@ func TestTheErrorListsAllMistakesOfAllFiles(t *testing.T) {
 		places = append(places, place)
 	}
 	require.Equal(t, []string{"a.yaml:3", "a.yaml:4", "b.yaml:2", "c.yaml:1", "d.yaml:1", "f.yaml"}, places, "%v", err)
+}
+
+func TestTheRetriesOfAnOpcode(t *testing.T) {
+	for field, want := range map[string]string{
+		"": "", "retry: 3\n": `3`,
+		"retry: {times: 5, delay: 10s, max_delay: 10m, on: [1, 75, timeout, lost]}\n": `{"times": 5, "delay": 10, "max_delay": 600, "on": [1, 75, "timeout", "lost"]}`,
+	} {
+		definitions, err := Load(writeFiles(t, map[string]string{"a.yaml": "name: OP_A\ncommand: [a]\n" + field}))
+		require.NoError(t, err, field)
+		if want == "" {
+			require.Nil(t, definitions[0].Retry)
+			continue
+		}
+		require.JSONEq(t, want, string(definitions[0].Retry))
+		c, err := opcode.Builtin().With(definitions)
+		require.NoError(t, err)
+		op, known := c.Lookup("OP_A")
+		require.True(t, known)
+		i := slices.IndexFunc(op.Params, func(p opcode.Param) bool { return p.Name == "retry" })
+		require.JSONEq(t, want, string(op.Params[i].Default), "a submission without the parameter has the policy of the file")
+	}
 }
 
 func TestWhoMaySubmitAnOpcode(t *testing.T) {

@@ -7,6 +7,7 @@ jobs:
     run: [pg_dump, --file=site.sql, site]   # the program and its arguments; there is no shell
     lock: database        # held while the command runs; [a, b:shared] are two locks
     timeout: 2h           # then the command is ended: seconds, or with a unit (s, m, h, d, w)
+    retry: 3              # if it fails: up to 3 further tries, after 10s, 20s and 40s
     cwd: /srv/backup      # without it: the directory where "lockstep submit" is called
     env: {PGUSER: backup} # further variables
     priority: low         # low, normal or high
