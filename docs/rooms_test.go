@@ -50,9 +50,10 @@ var wings = []wing{
 	{"core/inquiry", []string{"core/noded"}},
 	{"core/queuecopy", []string{"core/noded", "core/paths"}},
 	{"core/config/journal", []string{"core/paths", "core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
-	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/progress", "core/wire"}},
+	{"core/retry", []string{"core/rawjson", "core/job"}},
+	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/progress", "core/retry", "core/wire"}},
 	{"core/demand", []string{"core/rawjson", "core/lock", "core/config"}},
-	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config", "core/demand"}},
+	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config", "core/demand", "core/retry"}},
 	{"core/access", []string{"core/rawjson", "core/job", "core/lock", "core/config", "core/demand", "core/opcode"}},
 	{"core/config/view", []string{"core/answer", "core/config", "core/config/history", "core/rawjson", "core/job"}},
 	{"core/confd", []string{"core/config", "core/rawjson"}},
@@ -61,7 +62,7 @@ var wings = []wing{
 	{"core/retention", []string{"core/heap"}},
 	{"core/session", []string{"core/access"}},
 	{"core/timeline", nil},
-	{"core", []string{"messages", "core/access", "core/answer", "core/session", "core/timeline", "core/heap", "core/rawjson", "core/natural", "core/haskell", "core/wire", "core/job", "core/paths", "core/ownership", "core/lock", "core/progress", "core/config", "core/config/journal", "core/jobproc", "core/opcode", "core/noded", "core/inquiry"}},
+	{"core", []string{"messages", "core/retry", "core/access", "core/answer", "core/session", "core/timeline", "core/heap", "core/rawjson", "core/natural", "core/haskell", "core/wire", "core/job", "core/paths", "core/ownership", "core/lock", "core/progress", "core/config", "core/config/journal", "core/jobproc", "core/opcode", "core/noded", "core/inquiry"}},
 	{"persistence", []string{"core/paths", "core/ownership"}},
 	{"actors/kit", nil},
 	{"actors", []string{"actors/kit", "core", "messages"}},
@@ -168,7 +169,7 @@ func TestRooms(t *testing.T) {
 // the environment or randomness. Only direct imports count: fmt itself links os. Of io only the types of readers and
 // writers are used.
 var pure = []string{
-	"bytes", "cmp", "compress/zlib", "container/list", "crypto/hmac", "crypto/sha1", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/crc32", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
+	"bytes", "cmp", "compress/zlib", "container/list", "crypto/hmac", "crypto/sha1", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
 	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf16", "unicode/utf8", "unique",
 }
 

@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"lockstep/core/access"
 	"lockstep/core/progress"
-	"lockstep/core/words"
 )
 
 // JobSelection is the argument of LockstepListJobs. A job is selected if it matches each list that is not empty, and it
@@ -124,35 +122,6 @@ type ListedJob struct {
 	Due *Time `json:"due_ts,omitempty"`
 	// Tries are the ended tries of its opcodes in their order, except for the last try of each.
 	Tries []EndedTry `json:"tries,omitempty"`
-}
-
-// Note describes the job in a few words beside its status: how it has ended, or why it does not run, as LockstepPending says ("": not
-// known), or which try of an opcode runs or comes next, and when. It is empty if there is nothing to say.
-func (j *ListedJob) Note(why string, now time.Time) string {
-	counting := strings.HasPrefix(why, dueOf(j.Try)) // the time has passed on since the answer
-	switch {
-	case j.Result != "":
-		return j.Result
-	case why != "" && !counting:
-		return why
-	case j.Due != nil && now.Before(j.Due.Time):
-		return DueText(j.Try, j.Due.Time, now)
-	case j.Try != nil && j.Try.Number > 1 && j.Ended.IsZero():
-		return j.Try.String()
-	}
-	return ""
-}
-
-// DueText says in a few words when a job starts, and which try begins then: "try 2 of 6 in 40s". t is nil if no opcode is tried again.
-func DueText(t *Try, due, now time.Time) string {
-	return dueOf(t) + words.FormatDuration(max(due.Sub(now).Round(time.Second), time.Second))
-}
-
-func dueOf(t *Try) string {
-	if t == nil {
-		return "starts in "
-	}
-	return t.String() + " in "
 }
 
 // EndedTry is a try of an opcode that has failed and was not the last one.

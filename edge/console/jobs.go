@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockstep/core/answer"
+	"lockstep/core/why"
 	"lockstep/edge/rapi"
 )
 
@@ -177,7 +178,7 @@ func (x *Console) rows(q *request, jobs []answer.ListedJob) ([]jobRow, error) {
 	rows := make([]jobRow, len(jobs))
 	var pending []int64
 	for i, j := range jobs {
-		rows[i] = jobRow{ListedJob: j, Why: j.Note("", time.Now()), Live: !rapi.IsFinal(j.Status), Who: shortUser(j.User), Took: took(j, time.Now())}
+		rows[i] = jobRow{ListedJob: j, Why: why.Note(&j, "", time.Now()), Live: !rapi.IsFinal(j.Status), Who: shortUser(j.User), Took: took(j, time.Now())}
 		if rows[i].Live && j.Status != "running" {
 			pending = append(pending, j.ID)
 		}
@@ -194,7 +195,7 @@ func (x *Console) rows(q *request, jobs []answer.ListedJob) ([]jobRow, error) {
 		texts[r.ID] = r.Text
 	}
 	for i := range rows {
-		rows[i].Why = rows[i].Note(texts[rows[i].ID], time.Now())
+		rows[i].Why = why.Note(&rows[i].ListedJob, texts[rows[i].ID], time.Now())
 	}
 	return rows, nil
 }

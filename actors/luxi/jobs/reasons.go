@@ -150,7 +150,7 @@ func briefReason(list []*messages.Reason, now time.Time) string {
 		}
 		return "held"
 	case *messages.Reason_Due:
-		return answer.DueText(query.TryOf(kind.Due.Try), time.UnixMicro(kind.Due.DueUs), now)
+		return whywords.Due(query.TryOf(kind.Due.Try), time.UnixMicro(kind.Due.DueUs), now)
 	case *messages.Reason_FilterLimit:
 		return fmt.Sprintf("rate limit: %d of %d run", kind.FilterLimit.Running, kind.FilterLimit.Limit)
 	case *messages.Reason_RateLimit:

@@ -7,6 +7,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/answer"
+	"lockstep/core/why"
 )
 
 // NextTry is a job whose last try has failed and which is tried again.
@@ -30,27 +31,35 @@ func AskNextTry(ctx context.Context, daemon client.Querier, id int64) *NextTry {
 
 // Text is the end of the last try and the next one: "exit 75; try 2 of 3 in 10s".
 func (t *NextTry) Text(now time.Time) string {
-	return t.Last + "; " + answer.DueText(&t.Try, t.Due, now)
+	return t.Last + "; " + why.Due(&t.Try, t.Due, now)
 }
 
-// endsTry reports whether a try of the job has ended between two changes: an opcode has left the status running, and no opcode has
-// succeeded.
-func endsTry(before, after Change) bool {
+// mayEndTry reports whether a try of the job may have ended between two changes: the job waits, no opcode has succeeded, and one was
+// running, or has written to the log.
+func mayEndTry(before, after Change) bool {
 	succeeded := func(c Change) int {
 		return len(slices.DeleteFunc(slices.Clone(c.OpStatus), func(status string) bool { return status != client.StatusSuccess }))
 	}
-	return before.Status == client.StatusRunning && after.Status == client.StatusWaiting && succeeded(before) == succeeded(after)
+	return after.Status == client.StatusWaiting && succeeded(before) == succeeded(after) &&
+		(before.Status == client.StatusRunning || len(after.Entries) > 0)
 }
 
-// asksNextTry asks another connection of a session for the next try of a job.
+// asksNextTry returns a function that says which try comes next if one has ended between two changes, each once. It asks on another
+// connection of the session.
 func asksNextTry(ctx context.Context, session *client.Session, id int64) func(before, after Change) *NextTry {
+	told := 0
 	return func(before, after Change) *NextTry {
-		if !endsTry(before, after) {
+		if !mayEndTry(before, after) {
 			return nil
 		}
 		daemon := session.Other() // the session waits for a change of the job
 		defer daemon.Close()
-		return AskNextTry(ctx, daemon, id)
+		next := AskNextTry(ctx, daemon, id)
+		if next == nil || next.Number == told {
+			return nil
+		}
+		told = next.Number
+		return next
 	}
 }
 

@@ -46,11 +46,15 @@ func (v *EventView) End(status string, exitCode *int, text string) {
 
 // Show prints the events of one change in their order.
 func (v *EventView) Show(c Change) {
+	next := v.NextTry(v.last, c)
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		v.status(c)
 	}
 	v.entries(c.Entries)
+	if next != nil {
+		v.print(next.event(v.ID))
+	}
 	if c.Final {
 		v.status(c)
 	}
@@ -97,14 +101,9 @@ func (v *EventView) flush() {
 }
 
 func (v *EventView) status(c Change) {
-	if SameProgress(v.last, c) {
-		return
-	}
-	next := v.NextTry(v.last, c)
-	v.last = c
-	v.print(Event{Event: "status", Job: v.ID, Status: c.Status, OpcodeStatus: c.OpStatus})
-	if next != nil {
-		v.print(next.event(v.ID))
+	if !SameProgress(v.last, c) {
+		v.last = c
+		v.print(Event{Event: "status", Job: v.ID, Status: c.Status, OpcodeStatus: c.OpStatus})
 	}
 }
 

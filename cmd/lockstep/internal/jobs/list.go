@@ -20,6 +20,7 @@ import (
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
 	"lockstep/core/record"
+	"lockstep/core/why"
 )
 
 // The numbers of jobs that list shows without --all and --limit.
@@ -263,7 +264,7 @@ func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 		if job.Why != nil { // the column Why has it
 			return job.Result
 		}
-		return job.listed.Note("", now)
+		return why.Note(&job.listed, "", now)
 	}
 	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return note(job) != "" }) {
 		result := func(job ListedJob) string { return term.OrDash(term.Visible(note(job))) }

@@ -180,11 +180,16 @@ func (w *watched) ShowChange(c follow.Change) {
 		return
 	}
 	w.line.Clear()
+	next := w.Events.NextTry(w.last, c)
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		w.showStatus(c)
 	}
 	w.Show(c.Entries)
+	if next != nil {
+		w.Lines.EndLine()
+		fmt.Fprintf(w.status, "job %d: %s\n", w.Lines.ID, term.Visible(next.Text(w.Lines.Streams.Now())))
+	}
 	if c.Final {
 		w.showStatus(c)
 	}
@@ -200,14 +205,10 @@ func (w *watched) showStatus(c follow.Change) {
 	if follow.SameProgress(w.last, c) {
 		return
 	}
-	next := w.Events.NextTry(w.last, c)
 	w.last = c
 	text := fmt.Sprintf("job %d: %s", w.Lines.ID, cli.StatusText(w.palette, c.Status))
 	if at := follow.CurrentOpcode(c.OpStatus); at > 0 && !client.Final(c.Status) {
 		text += fmt.Sprintf(", opcode %d of %d", at, len(c.OpStatus))
-	}
-	if next != nil {
-		text += ", " + term.Visible(next.Text(w.Lines.Streams.Now()))
 	}
 	w.Lines.EndLine()
 	fmt.Fprintln(w.status, text)

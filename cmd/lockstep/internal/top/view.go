@@ -12,6 +12,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/answer"
+	"lockstep/core/why"
 )
 
 // View is part of tea.Model.
@@ -175,7 +176,7 @@ func (m *model) what(j *answer.ListedJob) string {
 	if j.Progress != nil {
 		what = cli.ProgressText(j.Progress, m.now()) + "  – " + what
 	}
-	if note := j.Note(m.state.why[j.ID], m.now()); note != "" {
+	if note := why.Note(j, m.state.why[j.ID], m.now()); note != "" {
 		return what + "  – " + term.Visible(note)
 	}
 	return what

@@ -1,4 +1,4 @@
-package answer_test
+package why_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/answer"
+	"lockstep/core/why"
 )
 
 // One text stands beside a job in all lists: its end, why it waits, or its try.
@@ -31,6 +32,6 @@ func TestTheNoteBesideAJob(t *testing.T) {
 		{"exit 75 (6 tries)", "", answer.ListedJob{Status: "error", Result: "exit 75 (6 tries)", Try: second, Ended: *at(0)}},
 		{"", "", answer.ListedJob{Status: "success", Try: second, Ended: *at(0)}},
 	} {
-		require.Equal(t, test.want, test.job.Note(test.why, now), "%+v", test)
+		require.Equal(t, test.want, why.Note(&test.job, test.why, now), "%+v", test)
 	}
 }
