@@ -124,6 +124,8 @@ func (s *scheduler) copyOther(a *Snapshot, id job.ID) {
 			waiting.Obstacle, waiting.By = forecast.Hold, j.hold.By
 		case verb == filter.Pause && j.paused(), verb == filter.Reject && !j.running:
 			waiting.Obstacle, waiting.By = forecast.Filter, j.verdict.Rule
+		case j.due != nil && !j.running && j.due.DueUs > a.world.Now.UnixMicro():
+			waiting.Obstacle = forecast.Due
 		case len(waiting.After) == 0 && waiting.Obstacle == forecast.NoObstacle:
 			waiting.Obstacle = forecast.Behind // it is between two opcodes, and has not asked for the next one
 		}

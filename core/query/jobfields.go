@@ -192,7 +192,8 @@ func TryOf(t *messages.Try) *answer.Try {
 func triesOf(info *messages.JobInfo) []answer.EndedTry {
 	tries := make([]answer.EndedTry, len(info.Tries))
 	for i, t := range info.Tries {
-		tries[i] = answer.EndedTry{Opcode: int(t.Op), Result: t.Result, Start: answer.TimeOf(t.StartUs), End: answer.TimeOf(t.EndUs), LogTo: t.LogTo}
+		tries[i] = answer.EndedTry{Opcode: int(t.Op), Result: t.Result, LogTo: t.LogTo,
+			Start: answer.TimeOf(t.StartUs), End: answer.TimeOf(t.EndUs)}
 	}
 	return tries
 }

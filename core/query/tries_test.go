@@ -3,7 +3,6 @@ package query
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,8 +40,9 @@ func TestTheTriesOfAListedJob(t *testing.T) {
 	require.Nil(t, listed.Due)
 	require.Nil(t, listed.Tries)
 
-	ended := record.Try{Start: 3, Op: 1, Result: json.RawMessage(`["OpExecError", ["x", {"exit_status": 75}]]`), BeganUs: 6_000_000, EndedUs: 7_000_000, LogTo: 4}
-	r := record.Record{}.WithTry(ended).WithDue(time.UnixMicro(9_000_001))
+	r, err := record.Decode([]byte(`{"due": 9000001, "tries": [{"start": 3, "op": 1, "result": ["OpExecError", ["x", {"exit_status": 75}]],
+		"began": 6000000, "ended": 7000000, "log_to": 4}]}`))
+	require.NoError(t, err)
 	listed = listedWith(t, j, r)
 	require.Equal(t, &answer.Try{Number: 2, Most: 6, Last: "exit 75"}, listed.Try)
 	require.EqualValues(t, 9_000_001, listed.Due.UnixMicro())

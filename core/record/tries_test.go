@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
+	"lockstep/core/paths"
 	"lockstep/core/record"
 )
 
@@ -19,19 +19,25 @@ func try(start int64, op int) record.Try {
 	return record.Try{Start: start, Op: op, Result: json.RawMessage(exit75), BeganUs: start * 10, EndedUs: start*10 + 5, LogTo: start}
 }
 
-func TestTheTriesInARecord(t *testing.T) {
-	r := record.Record{}.WithName("nightly").WithTry(try(1, 0)).WithTry(try(2, 1)).WithTry(try(3, 1)).WithDue(time.UnixMicro(77))
-	require.Equal(t, r, r.WithTry(try(3, 1)), "a try that is reported again is the same one")
-	require.Empty(t, record.Record{}.Tries(), "a record is never changed")
-
-	r, err := record.Decode(r.Encode())
+// withTries is a record with tries, as a daemon has written it.
+func withTries(t *testing.T, tries ...record.Try) record.Record {
+	t.Helper()
+	encoded, err := json.Marshal(map[string]any{"name": "nightly", "tries": tries, "due": 77})
 	require.NoError(t, err)
-	require.Equal(t, "nightly", r.Name())
+	r, err := record.Decode(encoded)
+	require.NoError(t, err)
+	return r
+}
+
+func TestTheTriesInARecord(t *testing.T) {
+	r := withTries(t, try(1, 0), try(2, 1), try(3, 1))
 	require.Len(t, r.Tries(), 3)
 	require.Equal(t, []int{1, 2, 0}, []int{r.TriesOf(0), r.TriesOf(1), r.TriesOf(2)})
 	require.JSONEq(t, exit75, string(r.Tries()[2].Result))
 	require.Equal(t, "exit 75", r.Tries()[2].Words())
 	require.EqualValues(t, 77, r.DueUs())
+	require.Empty(t, record.Record{}.Tries())
+	require.Zero(t, record.Record{}.DueUs())
 }
 
 // A record that another version has written badly delays nothing and counts no try.
@@ -44,27 +50,33 @@ func TestOddTries(t *testing.T) {
 	}
 }
 
-func TestTheTryThatHasEnded(t *testing.T) {
+// The end of a try goes into the record once, and lets the job wait for its next try; the log says so.
+func TestTheEndOfATry(t *testing.T) {
 	j := jobtest.Running(1)
-	j.AppendLog(0, job.Timestamp{Sec: 2}, "message", json.RawMessage(`"x"`))
+	j.Ops[0].Input = json.RawMessage(`{"OP_ID": "OP_RUN_COMMAND", "retry": {"times": 2, "delay": 10}}`)
+	j.Livelock = paths.JobLivelockName(7, 5)
 	op := &j.Ops[0]
 	op.Start, op.Exec = job.Timestamp{Sec: 1}, job.Timestamp{Sec: 3, Usec: 4}
 	op.EndTry(json.RawMessage(exit75), job.Timestamp{Sec: 9})
-	want := record.Try{Start: 5, Result: op.Result, BeganUs: 3_000_004, EndedUs: 9_000_000, LogTo: j.LastSerial()}
-	require.Equal(t, want, record.EndedTry(j, 5))
-	op.Exec = job.Timestamp{} // the process has died while it waited for locks
-	want.BeganUs = 1_000_000
-	require.Equal(t, want, record.EndedTry(j, 5))
+	r := record.EndTry(record.Record{}, j, false, job.Timestamp{Sec: 10})
+	require.True(t, j.IsPending())
+	require.False(t, paths.IsJobLivelock(j.Livelock), "it names no process")
+	require.Len(t, r.Tries(), 1)
+	got := r.Tries()[0]
+	require.Equal(t, []int64{3_000_004, 9_000_000, j.LastSerial()}, []int64{got.BeganUs, got.EndedUs, got.LogTo})
+	require.InDelta(t, 19_000_000, r.DueUs(), 2_000_000, "the pause begins with the end of the try")
+	entries := j.LogAfter(0)
+	require.Equal(t, job.LogTry, entries[len(entries)-1].Type)
 }
 
 // The end of a job names the number of tries of the opcode that has failed, the last one included.
 func TestTheResultCountsTries(t *testing.T) {
 	for tries, want := range map[int64]string{0: "exit 75", 1: "exit 75 (2 tries)", 5: "exit 75 (6 tries)"} {
-		r := record.Record{}
+		var list []record.Try
 		for start := range tries {
-			r = r.WithTry(try(start+1, 0))
+			list = append(list, try(start+1, 0))
 		}
-		require.Equal(t, want, r.Result(failed(exit75)), fmt.Sprint(tries))
+		require.Equal(t, want, withTries(t, list...).Result(failed(exit75)), fmt.Sprint(tries))
 	}
-	require.Equal(t, "exit 75", record.Record{}.WithTry(try(1, 1)).Result(failed(exit75)), "tries of another opcode")
+	require.Equal(t, "exit 75", withTries(t, try(1, 1)).Result(failed(exit75)), "tries of another opcode")
 }

@@ -99,7 +99,8 @@ type Mistake struct{ Member, Want string }
 func (m *Mistake) Error() string { return strings.TrimPrefix(m.Member+": want "+m.Want, ": ") }
 
 // Wanted describes the values of a policy.
-const Wanted = `null, a number of further tries from 1 to 5, or an object like {"times": 3, "delay": 10, "max_delay": 600, "on": [75, "timeout"]}`
+const Wanted = `null, a number of further tries from 1 to 5, or an object like ` +
+	`{"times": 3, "delay": 10, "max_delay": 600, "on": [75, "timeout"]}`
 
 const wantedSeconds = "a number of seconds greater than 0 and at most 1000000000"
 

@@ -178,7 +178,8 @@ func (x *Console) rows(q *request, jobs []answer.ListedJob) ([]jobRow, error) {
 	rows := make([]jobRow, len(jobs))
 	var pending []int64
 	for i, j := range jobs {
-		rows[i] = jobRow{ListedJob: j, Why: why.Note(&j, "", time.Now()), Live: !rapi.IsFinal(j.Status), Who: shortUser(j.User), Took: took(j, time.Now())}
+		rows[i] = jobRow{ListedJob: j, Why: why.Note(&j, "", time.Now()), Live: !rapi.IsFinal(j.Status), Who: shortUser(j.User),
+			Took: took(j, time.Now())}
 		if rows[i].Live && j.Status != "running" {
 			pending = append(pending, j.ID)
 		}

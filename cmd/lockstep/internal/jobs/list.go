@@ -61,14 +61,16 @@ its reader" if its output waits for the command that follows it.
 
 With --json all selected jobs are printed: a list of {"id": number, "name": string,
 "status": string, "result": string, "user": string, "user_name": string,
-"parent": number, "priority": number, "summary": [string], "received": time, "started": time, "ended": time,
-"archived": bool, "reader_since": time, "progress": {"percent": number or null,
-"text": string, "since": time, "updated": time, "end": time}, "try": {"number": number,
-"most": number, "last": string}, "due": time, "why": string, "estimate": object}, times as RFC 3339 or null. "parent" is the job whose process has
-submitted it, or 0. "reader_since" is present only if the output waits for its reader,
-"progress" only if the command has said something, "end" of it being the expected end of
-the command, "try" only for a command that may be tried again, "last" of it being the
-end of the try before, "due" only if a waiting job starts no earlier, "why" only with --pending, and "estimate", as "lockstep order --json" prints
+"parent": number, "priority": number, "summary": [string], "received": time,
+"started": time, "ended": time, "archived": bool, "reader_since": time,
+"progress": {"percent": number or null, "text": string, "since": time,
+"updated": time, "end": time}, "try": {"number": number, "most": number, "last": string},
+"due": time, "why": string, "estimate": object}, times as RFC 3339 or null. "parent" is
+the job whose process has submitted it, or 0. "reader_since" is present only if the
+output waits for its reader, "progress" only if the command has said something, "end" of
+it being the expected end of the command, "try" only for a command that may be tried
+again, "last" of it being the end of the try before, "due" only if a waiting job starts
+no earlier, "why" only with --pending, and "estimate", as "lockstep order --json" prints
 it, only with --estimate.`, shownUnfinished, shownEnded, selection.Help),
 		Example: `  lockstep list
   lockstep list --pending

@@ -137,6 +137,8 @@ func (s Shown) obstacle() string {
 		return "filter rule " + of + " holds it until the rule is changed or deleted"
 	case "hold":
 		return "it is held until somebody releases it"
+	case "due":
+		return "its command has failed, and is tried again later"
 	case "limit":
 		return "no running job leaves the limit " + of
 	case "foreign":

@@ -52,7 +52,7 @@ With --json: {"estimate": true, "order": string, "jobs": [ESTIMATE], "preview": 
 "then": ESTIMATE}]}}. ESTIMATE is {"id": number, "estimate": true, "running": bool,
 "start", "end": null or {"from", "likely", "to": time}, "later_than": time or null,
 "unknown", "unknown_of", "waits_for": string, "waits_for_jobs": [number]}, times as
-RFC 3339. "unknown" is why a time is null: filter, hold, limit, foreign, no-history,
+RFC 3339. "unknown" is why a time is null: filter, hold, due, limit, foreign, no-history,
 dependency, behind or order. "waits_for" is lock, slot, limit or dependency.`, shownJobs),
 		Example: `  lockstep order
   lockstep order --limit 100

@@ -62,8 +62,8 @@ says what another program has changed in config.data, else empty.`,
 func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {
-			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked", "between_tries",
-			"running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config",
+			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked",
+			"between_tries", "running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config",
 			"members_are_root", "nodes",
 			"retention",
 		},

@@ -22,8 +22,8 @@ type retryOptions struct {
 func (o *retryOptions) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.IntVar(&o.Times, "retry", 0, "if the command fails, try it again up to `N` times, at most 5 (default 0)")
-	flags.Var(term.DurationFlag{Value: &o.Delay}, "retry-delay", "wait for `DURATION` before the second try, and twice as long before each further one "+
-		"(default 10s)")
+	flags.Var(term.DurationFlag{Value: &o.Delay}, "retry-delay",
+		"wait for `DURATION` before the second try, and twice as long before each further one (default 10s)")
 	flags.Var(term.DurationFlag{Value: &o.MaxDelay}, "retry-max-delay", "wait for `DURATION` at most before a try (default 10m)")
 	flags.StringVar(&o.On, "retry-on", "",
 		"try again only after one of `CAUSES`: exit statuses, timeout, failure (each of these), and lost "+
