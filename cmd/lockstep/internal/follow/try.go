@@ -7,6 +7,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/answer"
+	"lockstep/core/job"
 	"lockstep/core/why"
 )
 
@@ -34,32 +35,16 @@ func (t *NextTry) Text(now time.Time) string {
 	return t.Last + "; " + why.Due(&t.Try, t.Due, now)
 }
 
-// mayEndTry reports whether a try of the job may have ended between two changes: the job waits, no opcode has succeeded, and one was
-// running, or has written to the log.
-func mayEndTry(before, after Change) bool {
-	succeeded := func(c Change) int {
-		return len(slices.DeleteFunc(slices.Clone(c.OpStatus), func(status string) bool { return status != client.StatusSuccess }))
-	}
-	return after.Status == client.StatusWaiting && succeeded(before) == succeeded(after) &&
-		(before.Status == client.StatusRunning || len(after.Entries) > 0)
-}
-
-// asksNextTry returns a function that says which try comes next if one has ended between two changes, each once. It asks on another
+// asksNextTry returns a function that says which try comes next if the log of a change says that one has ended. It asks on another
 // connection of the session.
-func asksNextTry(ctx context.Context, session *client.Session, id int64) func(before, after Change) *NextTry {
-	told := 0
-	return func(before, after Change) *NextTry {
-		if !mayEndTry(before, after) {
+func asksNextTry(ctx context.Context, session *client.Session, id int64) func(Change) *NextTry {
+	return func(c Change) *NextTry {
+		if client.Final(c.Status) || !slices.ContainsFunc(c.Entries, func(e LogEntry) bool { return typeOf(e) == job.LogTry }) {
 			return nil
 		}
 		daemon := session.Other() // the session waits for a change of the job
 		defer daemon.Close()
-		next := AskNextTry(ctx, daemon, id)
-		if next == nil || next.Number == told {
-			return nil
-		}
-		told = next.Number
-		return next
+		return AskNextTry(ctx, daemon, id)
 	}
 }
 

@@ -21,8 +21,8 @@ type EventView struct {
 	// Now is the time of output that is not from the log.
 	Now  func() time.Time
 	last Change
-	// NextTry is the next try of the job if a try has ended between two changes, else nil.
-	NextTry func(before, after Change) *NextTry
+	// AskTry asks for the next try of the job if a change says that a try has ended; nil: it does not.
+	AskTry func(Change) *NextTry
 
 	delivery.Delivery
 	lines [2]*jobproc.LineSplitter // by stream, of output that is not from the log
@@ -46,7 +46,7 @@ func (v *EventView) End(status string, exitCode *int, text string) {
 
 // Show prints the events of one change in their order.
 func (v *EventView) Show(c Change) {
-	next := v.NextTry(v.last, c)
+	next := v.AskTry(c)
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		v.status(c)

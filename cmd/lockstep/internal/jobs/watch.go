@@ -180,7 +180,7 @@ func (w *watched) ShowChange(c follow.Change) {
 		return
 	}
 	w.line.Clear()
-	next := w.Events.NextTry(w.last, c)
+	next := w.Events.AskTry(c)
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		w.showStatus(c)
