@@ -32,7 +32,7 @@ var wings = []wing{
 	{"core/rawjson", nil},
 	{"core/job", []string{"core/rawjson"}},
 	{"core/natural", nil},
-	{"core/outflow", nil},
+	{"core/outflow", []string{"core/job"}},
 	{"core/progress", nil},
 	{"core/outflow/delivery", []string{"core/outflow", "core/rawjson", "core/job"}},
 	{"core/heap", nil},
