@@ -58,10 +58,10 @@ const (
 
 // names reports whether a try that has ended for a cause is tried again: an exit status, "timeout", "failure" for a signal, or "lost".
 func (p tryPolicy) names(cause string) bool {
-	switch {
-	case cause == "":
+	switch cause {
+	case "":
 		return false
-	case cause == causeLost:
+	case causeLost:
 		return slices.Contains(p.on, causeLost)
 	default:
 		return len(p.on) == 0 || slices.Contains(p.on, causeFailure) || slices.Contains(p.on, cause)
