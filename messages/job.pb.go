@@ -31,6 +31,7 @@ const (
 	OrderJob_SET_PRIORITY OrderJob_Kind = 2
 	OrderJob_HOLD         OrderJob_Kind = 3
 	OrderJob_RELEASE      OrderJob_Kind = 4
+	OrderJob_ARCHIVE      OrderJob_Kind = 5 // only in OrderJobs with check
 )
 
 // Enum value maps for OrderJob_Kind.
@@ -41,6 +42,7 @@ var (
 		2: "SET_PRIORITY",
 		3: "HOLD",
 		4: "RELEASE",
+		5: "ARCHIVE",
 	}
 	OrderJob_Kind_value = map[string]int32{
 		"CANCEL":       0,
@@ -48,6 +50,7 @@ var (
 		"SET_PRIORITY": 2,
 		"HOLD":         3,
 		"RELEASE":      4,
+		"ARCHIVE":      5,
 	}
 )
 
@@ -1603,7 +1606,8 @@ func (x *OrderJobResult) GetRefused() *Failure {
 	return nil
 }
 
-// OrderJobs gives the same order to several jobs.
+// OrderJobs gives the same order to several jobs. With `check` it only asks whether the sender may
+// give it for all of them, and the result has no results.
 type OrderJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1612,6 +1616,7 @@ type OrderJobs struct {
 	Priority      int32                  `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
 	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
 	OnlyOf        string                 `protobuf:"bytes,6,opt,name=only_of,json=onlyOf,proto3" json:"only_of,omitempty"` // as in OrderJob
+	Check         bool                   `protobuf:"varint,7,opt,name=check,proto3" json:"check,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1686,6 +1691,13 @@ func (x *OrderJobs) GetOnlyOf() string {
 		return x.OnlyOf
 	}
 	return ""
+}
+
+func (x *OrderJobs) GetCheck() bool {
+	if x != nil {
+		return x.Check
+	}
+	return false
 }
 
 // OrderJobsResult has the result for each job, in the order of the ids. Its parts have no request.
@@ -2331,7 +2343,7 @@ const file_job_proto_rawDesc = "" +
 	"\bprogress\x18\x01 \x01(\bR\bprogress\"^\n" +
 	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
-	"\barchived\x18\x02 \x03(\x03R\barchived\"\xb0\x02\n" +
+	"\barchived\x18\x02 \x03(\x03R\barchived\"\xbd\x02\n" +
 	"\bOrderJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x124\n" +
@@ -2339,26 +2351,28 @@ const file_job_proto_rawDesc = "" +
 	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
 	"\x02by\x18\x05 \x01(\tR\x02by\x128\n" +
 	"\trejection\x18\x06 \x01(\v2\x1a.lockstep.messages.VerdictR\trejection\x12\x17\n" +
-	"\aonly_of\x18\a \x01(\tR\x06onlyOf\"E\n" +
+	"\aonly_of\x18\a \x01(\tR\x06onlyOf\"R\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06CANCEL\x10\x00\x12\b\n" +
 	"\x04KILL\x10\x01\x12\x10\n" +
 	"\fSET_PRIORITY\x10\x02\x12\b\n" +
 	"\x04HOLD\x10\x03\x12\v\n" +
-	"\aRELEASE\x10\x04\"\x88\x01\n" +
+	"\aRELEASE\x10\x04\x12\v\n" +
+	"\aARCHIVE\x10\x05\"\x88\x01\n" +
 	"\x0eOrderJobResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x124\n" +
-	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\xb2\x01\n" +
+	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\xc8\x01\n" +
 	"\tOrderJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x124\n" +
 	"\x04kind\x18\x03 \x01(\x0e2 .lockstep.messages.OrderJob.KindR\x04kind\x12\x1a\n" +
 	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
 	"\x02by\x18\x05 \x01(\tR\x02by\x12\x17\n" +
-	"\aonly_of\x18\x06 \x01(\tR\x06onlyOf\"\x9e\x01\n" +
+	"\aonly_of\x18\x06 \x01(\tR\x06onlyOf\x12\x14\n" +
+	"\x05check\x18\a \x01(\bR\x05check\"\x9e\x01\n" +
 	"\x0fOrderJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12;\n" +
 	"\aresults\x18\x02 \x03(\v2!.lockstep.messages.OrderJobResultR\aresults\x124\n" +

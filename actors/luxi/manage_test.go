@@ -62,6 +62,29 @@ func TestAnOrderToSeveralJobs(t *testing.T) {
 	}
 }
 
+// Whether a client may give an order for several jobs is asked without giving it.
+func TestWhetherAnOrderIsPermitted(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, cl *client) {
+		cl.Call("LockstepMayOrder", `["archive", [7, "8"]]`)
+		m := asked[*messages.OrderJobs](cl, b.queue)
+		require.EqualExportedValues(t,
+			&messages.OrderJobs{Request: m.Request, Ids: []int64{7, 8}, Kind: messages.OrderJob_ARCHIVE, Check: true, By: m.By}, m)
+		cl.Tell(&messages.OrderJobsResult{Request: m.Request})
+		require.JSONEq(t, `{"success":true,"result":true}`, cl.Answer())
+		cl.Call("LockstepMayOrder", `["kill", [7]]`)
+		m = asked[*messages.OrderJobs](cl, b.queue)
+		cl.Tell(&messages.OrderJobsResult{Request: m.Request, Refused: messages.PrereqFailure(messages.NotPermitted, "job 7 is root's")})
+		require.Contains(t, cl.Answer(), "job 7 is root's")
+	})
+	for _, args := range []string{`["drop", [7]]`, `["cancel", 7]`, `["archive", [` + strings.Repeat("1,", 1000) + `1]]`} {
+		onBench(t, func(t *testing.T, b *bench, cl *client) {
+			cl.Call("LockstepMayOrder", args)
+			require.Contains(t, cl.Answer(), "LockstepMayOrder: ")
+			b.queue.Quiet()
+		})
+	}
+}
+
 // These calls are answered without the queue.
 func TestOrdersThatTheGatewayRefuses(t *testing.T) {
 	for _, c := range []struct{ method, args, want string }{

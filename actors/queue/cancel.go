@@ -67,6 +67,8 @@ func orderText(kind messages.OrderJob_Kind) string {
 		return "hold it"
 	case messages.OrderJob_RELEASE:
 		return "release it"
+	case messages.OrderJob_ARCHIVE:
+		return "archive it"
 	default:
 		return "change its priority"
 	}

@@ -63,18 +63,23 @@ type (
 )
 
 // orderSeveral gives the same order to several jobs, or to none if the sender may not give it to one of them. The
-// answers are in the order of the request.
+// answers are in the order of the request. A check ends there.
 func (q *queue) orderSeveral(ctx actor.Context, sender *actor.PID, m *messages.OrderJobs) {
 	b := &orderBatch{from: requester{sender, m.Request}, request: m, results: make([]*messages.OrderJobResult, len(m.Ids)), left: len(m.Ids)}
 	if b.left == 0 {
 		b.answer(ctx)
 		return
 	}
+	// All are checked before the first is ordered.
 	for _, id := range m.Ids {
 		if f := q.orderRefusal(&messages.OrderJob{Id: id, Kind: m.Kind, By: m.By, OnlyOf: m.OnlyOf}); f != nil {
 			ctx.Send(sender, &messages.OrderJobsResult{Request: m.Request, Refused: f})
 			return
 		}
+	}
+	if m.Check {
+		ctx.Send(sender, &messages.OrderJobsResult{Request: m.Request})
+		return
 	}
 	kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), ordersPatience, ctx.Self(), &ordersOverdue{q.incarnation, b})
 	q.nextOrders(ctx, b)

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,13 @@ func TestAnOrderForSeveralJobsWithOneOfAnotherUser(t *testing.T) {
 				a := kittest.Expect[*messages.OrderJobsResult](b.client)
 				require.Contains(t, a.Refused.GetText(), "job 2 is root's; to ")
 				require.Empty(t, a.Results)
+				b.store.Quiet()
+			}
+			for _, ids := range [][]int64{{1, 3, 2}, {1, 99, 3}} { // a check changes nothing
+				b.client.Ask(b.queue, &messages.OrderJobs{Request: 8, Ids: ids, Kind: messages.OrderJob_Kind(kind), Check: true,
+					By: "uid=1000(alice), pid=5", OnlyOf: alice.Key()})
+				b.Settle()
+				require.Equal(t, slices.Contains(ids, 2), kittest.Expect[*messages.OrderJobsResult](b.client).Refused != nil)
 				b.store.Quiet()
 			}
 		}

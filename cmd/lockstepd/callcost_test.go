@@ -175,6 +175,7 @@ func (f *callCosts) calls() map[string]func() {
 			f.call("LockstepHoldJob", nil, f.someID, true)
 			f.call("LockstepHoldJob", nil, f.someID, false)
 		},
+		"LockstepMayOrder":  func() { f.call("LockstepMayOrder", nil, "archive", thousand) },
 		"LockstepOrderJobs": func() { f.call("LockstepOrderJobs", nil, "release", thousand) },
 		"LockstepPageJobs":  func() { f.call("LockstepPageJobs", nil, map[string]any{"limit": 10}) },
 	}

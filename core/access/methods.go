@@ -83,6 +83,7 @@ var methods = map[string]Need{
 	"ArchiveJob":              {Role: Submit, Own: true, To: "archive jobs"},
 	"AutoArchiveJobs":         {Role: Submit, Own: true, To: "archive jobs"},
 	"LockstepHoldJob":         {Role: Submit, Own: true, To: "hold jobs"},
+	"LockstepMayOrder":        {Role: Submit, Own: true, To: "give orders for jobs"},
 	"LockstepOrderJobs":       {Role: Submit, Own: true, To: "give orders for jobs"},
 	"LockstepAudit":           needsAudit,
 	"SubmitJobToDrainedQueue": {Role: Operate, To: "submit jobs to a drained queue"},

@@ -49,6 +49,7 @@ var methods = map[string]func(r *request, ctx actor.Context, args []json.RawMess
 	"LockstepNextJobs":        lockstepNextJobs,
 	"LockstepStatus":          lockstepStatus,
 	"LockstepHoldJob":         lockstepHoldJob,
+	"LockstepMayOrder":        lockstepMayOrder,
 	"LockstepOrderJobs":       lockstepOrderJobs,
 	"LockstepWhy":             lockstepWhy,
 	"LockstepPending":         lockstepPending,

@@ -108,17 +108,8 @@ func lockstepOrderJobs(c *request, ctx actor.Context, args []json.RawMessage) er
 	case kind == messages.OrderJob_SET_PRIORITY && (len(args) < 3 || priority < priorityMin || priority > priorityMax):
 		return fmt.Errorf("LockstepOrderJobs: argument 3: the priority is a number from %d to %d", priorityMin, priorityMax)
 	}
-	of := make([]int64, len(ids))
-	for i, id := range ids {
-		of[i] = int64(id)
-	}
-	call.Ask(c.Call, ctx, c.ToQueue(func(number uint64) any {
-		return &messages.OrderJobs{Request: number, Ids: of, Kind: kind, Priority: int32(priority), By: c.By, OnlyOf: c.onlyOf()}
-	}), func(ctx actor.Context, a *messages.OrderJobsResult) {
-		if a.Refused != nil {
-			c.Fail(ctx, a.Refused)
-			return
-		}
+	of := numbersOf(ids)
+	orderJobs(c, ctx, &messages.OrderJobs{Ids: of, Kind: kind, Priority: int32(priority)}, func(ctx actor.Context, a *messages.OrderJobsResult) {
 		pairs := make([][2]any, len(a.Results))
 		for i, r := range a.Results {
 			pairs[i] = [2]any{r.Done, r.Text}
@@ -126,6 +117,51 @@ func lockstepOrderJobs(c *request, ctx actor.Context, args []json.RawMessage) er
 		c.SucceedCopied(ctx, pairs, jobUnits(of)...)
 	})
 	return nil
+}
+
+// orderJobs sends an order for several jobs. done receives the result unless the client may not give the order for one of them.
+func orderJobs(c *request, ctx actor.Context, m *messages.OrderJobs, done func(actor.Context, *messages.OrderJobsResult)) {
+	call.Ask(c.Call, ctx, c.ToQueue(func(number uint64) any {
+		return &messages.OrderJobs{Request: number, Ids: m.Ids, Kind: m.Kind, Priority: m.Priority, Check: m.Check, By: c.By, OnlyOf: c.onlyOf()}
+	}), func(ctx actor.Context, a *messages.OrderJobsResult) {
+		if a.Refused != nil {
+			c.Fail(ctx, a.Refused)
+			return
+		}
+		done(ctx, a)
+	})
+}
+
+// lockstepMayOrder takes [kind, ids], of the kinds of LockstepOrderJobs and archive. The answer is true; if the client may not give the order
+// for one of the jobs, it is the refusal of that order. A client with more jobs than one call takes asks for all of them first.
+func lockstepMayOrder(c *request, ctx actor.Context, args []json.RawMessage) error {
+	var name string
+	var ids []jobID
+	if err := wire.RequiredArguments(args, &name, &ids); err != nil {
+		return fmt.Errorf("LockstepMayOrder: %w", err)
+	}
+	kind, known := orderKinds[name]
+	if name == "archive" {
+		kind, known = messages.OrderJob_ARCHIVE, true
+	}
+	switch {
+	case !known:
+		return fmt.Errorf("LockstepMayOrder: argument 1: there are cancel, kill, hold, release, priority and archive, not %q", name)
+	case len(ids) > orderedMax:
+		return fmt.Errorf("LockstepMayOrder: %d jobs, at most %d are allowed", len(ids), orderedMax)
+	}
+	orderJobs(c, ctx, &messages.OrderJobs{Ids: numbersOf(ids), Kind: kind, Check: true}, func(ctx actor.Context, _ *messages.OrderJobsResult) {
+		c.Succeed(ctx, true)
+	})
+	return nil
+}
+
+func numbersOf(ids []jobID) []int64 {
+	numbers := make([]int64, len(ids))
+	for i, id := range ids {
+		numbers[i] = int64(id)
+	}
+	return numbers
 }
 
 // orderJob sends a client order. The answer is [done, text]. Sent twice, it does no harm: the second answer reports

@@ -86,6 +86,9 @@ func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *
 	var stopped error
 	failed := false
 	line := term.StatusLine{Out: globals.Streams.Err, On: globals.Streams.ErrTerminal && !globals.JSON}
+	if err := a.mayOrder(ctx, daemon, ids); err != nil {
+		return err
+	}
 	next, end := a.send(ctx, daemon, ids)
 	defer end()
 	for _, id := range ids {
@@ -117,6 +120,28 @@ func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *
 	}
 	return stopped
 }
+
+// mayOrder asks whether the user may give the order for all of the jobs, if they do not fit into one call. Without that, the jobs before one
+// that is another user's would be changed.
+func (a perJobAction) mayOrder(ctx context.Context, daemon *client.Session, ids []int64) error {
+	kind, atOnce := a.verb, 1 // each job has a call of its own
+	if a.order != nil {
+		kind, atOnce = a.order.kind, orderedAtOnce
+	}
+	if len(ids) <= atOnce {
+		return nil
+	}
+	for chunk := range slices.Chunk(ids, checkedAtOnce) {
+		var may bool
+		if err := daemon.Call(ctx, "LockstepMayOrder", []any{kind, chunk}, &may); err != nil {
+			return fmt.Errorf("%s %d jobs: %w", a.verb, len(ids), err)
+		}
+	}
+	return nil
+}
+
+// checkedAtOnce is the number of jobs for which one call asks whether an order is permitted.
+const checkedAtOnce = 1000
 
 // orderedAtOnce is the number of jobs of one call. The answers of a call come together, and so does what is shown of them.
 const orderedAtOnce = 500
