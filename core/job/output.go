@@ -62,6 +62,7 @@ type EndedTry struct {
 	Most   int             `json:"most"`   // how many tries there are at most
 	End    string          `json:"end"`    // in words, such as "exit 75"
 	Result json.RawMessage `json:"result"` // of the opcode, as if the try had been the last one
+	Due    [2]int64        `json:"due_ts"` // when the next try may begin: seconds since 1970, and microseconds
 }
 
 // String is the end of the try for people: "try 1 of 3: exit 75".

@@ -42,19 +42,20 @@ func EndTry(r Record, j *job.Job, ganetiLog bool, now job.Timestamp) Record {
 	ended := op.End.Time()
 	r = r.withTry(t)
 	number := r.TriesOf(index)
-	kind, payload := job.LogTry, t.note(number, policy.Tries())
+	due := job.TimestampOf(ended.Add(policy.Pause(int64(j.ID), number)))
+	kind, payload := job.LogTry, t.note(number, policy.Tries(), due)
 	if ganetiLog {
 		kind, payload = job.AsMessage(kind, payload)
 	}
 	j.AppendLog(index, now, kind, payload)
 	op.AwaitTry()
 	j.Livelock, j.ProcessID = paths.UndoneLivelock(start), 0
-	return r.with(dueKey, ended.Add(policy.Pause(int64(j.ID), number)).UnixMicro())
+	return r.with(dueKey, due.Micros())
 }
 
 // note is the payload of the log entry about the try.
-func (t Try) note(number, most int) json.RawMessage {
-	payload, err := json.Marshal(job.EndedTry{Try: number, Most: most, End: t.Words(), Result: t.Result})
+func (t Try) note(number, most int, due job.Timestamp) json.RawMessage {
+	payload, err := json.Marshal(job.EndedTry{Try: number, Most: most, End: t.Words(), Result: t.Result, Due: [2]int64{due.Sec, due.Usec}})
 	if err != nil {
 		panic(fmt.Errorf("encode the end of a try: %w", err)) // the result was decoded
 	}

@@ -25,12 +25,6 @@ type Event struct {
 	Status       string   `json:"status,omitempty"`
 	OpcodeStatus []string `json:"opcode_status,omitempty"`
 
-	// Try is the number of the next try, of at most Tries, Last the end of the last one, and Due when the next one may begin.
-	Try   int               `json:"try,omitempty"`
-	Tries int               `json:"tries,omitempty"`
-	Last  string            `json:"last,omitempty"`
-	Due   *client.Timestamp `json:"due,omitempty"`
-
 	Serial  int64             `json:"serial,omitempty"`
 	Time    *client.Timestamp `json:"time,omitempty"`
 	Type    string            `json:"type,omitempty"`

@@ -13,11 +13,13 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/job"
 	"lockstep/core/outflow/delivery"
 	"lockstep/core/wire"
+	"lockstep/core/words"
 )
 
 // PollTimeout is the timeout of one WaitForJobChange, in seconds; the daemon accepts at most 89
@@ -71,7 +73,8 @@ func (e LogEntry) Text() string {
 	var ended job.EndedTry
 	switch {
 	case e.Type == job.LogTry && json.Unmarshal(e.Payload, &ended) == nil:
-		return ended.String()
+		next := job.Timestamp{Sec: ended.Due[0], Usec: ended.Due[1]}.Time().Sub(e.Time.Time).Round(time.Second)
+		return ended.String() + "; the next one begins in " + words.FormatDuration(max(next, time.Second))
 	case e.Type == job.LogMissing:
 		return missingText(e.Payload)
 	case e.Type == job.LogOpen:

@@ -48,7 +48,8 @@ newline; "stdout-part" a piece of text without a newline at its end;
 "output-missing" {"missing", "written"}: output dropped at this place, and
 written by the job up to this place; "output-open" the streams that other
 processes had open after the end; "output-cut" null, the job process died here;
-"output-note" a text about the output; "message" a text; others a value. Output that is not from the log has no serial, and
+"output-note" a text about the output; "try-ended" {"try", "most", "end", "result",
+"due_ts"}: a try has failed, another one follows; "message" a text; others a value. Output that is not from the log has no serial, and
 the time at which it came.`
 )
 
@@ -59,6 +60,8 @@ type JobOutput struct {
 	Streams cli.Streams
 	// Others: entries without text are shown, too.
 	Others bool
+	// Quiet: the ends of tries are not reported.
+	Quiet bool
 	// Mixed: other lines are written between those of standard output, which is then not
 	// byte for byte.
 	Mixed bool
@@ -109,6 +112,7 @@ func (o *JobOutput) entry(entry LogEntry) {
 		o.report(openText(payload))
 	case typ == job.LogCut:
 		o.report(job.CutText)
+	case typ == job.LogTry && o.Quiet:
 	case typ == job.LogNote || typ == job.LogTry:
 		o.report(entry.Text())
 	case typ == job.LogMessage || o.Others:

@@ -21,8 +21,6 @@ type EventView struct {
 	// Now is the time of output that is not from the log.
 	Now  func() time.Time
 	last Change
-	// AskTry asks for the next try of the job if a change says that a try has ended; nil: it does not.
-	AskTry func(Change) *NextTry
 
 	delivery.Delivery
 	lines [2]*jobproc.LineSplitter // by stream, of output that is not from the log
@@ -46,15 +44,11 @@ func (v *EventView) End(status string, exitCode *int, text string) {
 
 // Show prints the events of one change in their order.
 func (v *EventView) Show(c Change) {
-	next := v.AskTry(c)
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		v.status(c)
 	}
 	v.entries(c.Entries)
-	if next != nil {
-		v.print(next.event(v.ID))
-	}
 	if c.Final {
 		v.status(c)
 	}

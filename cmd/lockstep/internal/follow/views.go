@@ -22,7 +22,7 @@ type Views struct {
 // ViewsOf are the views of a job, whose missing output is asked of the kept files.
 func ViewsOf(ctx context.Context, globals *cli.Globals, daemon *client.Session, streams cli.Streams, id int64) Views {
 	v := Views{JSON: globals.JSON,
-		Events: EventView{Out: globals.Streams.Out, ID: id, Now: streams.Now, AskTry: asksNextTry(ctx, daemon, id)},
+		Events: EventView{Out: globals.Streams.Out, ID: id, Now: streams.Now},
 		Lines:  JobOutput{ID: id, Streams: streams}}
 	v.SetKept(KeptOf(ctx, daemon, id))
 	return v

@@ -42,10 +42,9 @@ job that failed without a status or was canceled; 125 if output is missing, with
 --partial.
 With --json, one object per line:
 {"event": "status", "job", "status", "opcode_status"},
-` + follow.TryEvent + `,
 {"event": "log", "job", "serial", "time", "type", "payload"},
 {"event": "end", "job", "status", "exit_code", "error", "missing", "incomplete"} and
-` + follow.MissingEventHelp + ` ` + follow.TryEventHelp + `
+` + follow.MissingEventHelp + `
 
 ` + follow.LogTypesHelp,
 		Example: `  lockstep watch 12
@@ -180,16 +179,11 @@ func (w *watched) ShowChange(c follow.Change) {
 		return
 	}
 	w.line.Clear()
-	next := w.Events.AskTry(c)
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		w.showStatus(c)
 	}
 	w.Show(c.Entries)
-	if next != nil {
-		w.Lines.EndLine()
-		fmt.Fprintf(w.status, "job %d: %s\n", w.Lines.ID, term.Visible(next.Text(w.Lines.Streams.Now())))
-	}
 	if c.Final {
 		w.showStatus(c)
 	}

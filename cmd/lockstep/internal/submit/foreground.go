@@ -126,7 +126,7 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 		Width: r.streams.Width, Now: r.streams.Now}
 	defer r.line.Clear()
 	r.Views = follow.ViewsOf(ctx, r.globals, r.daemon, r.streams, r.id)
-	r.Events.Out = r.streams.Out
+	r.Events.Out, r.Lines.Quiet = r.streams.Out, r.quiet
 	r.SetKept(r.keptInterruptible(ctx, follow.KeptOf(ctx, r.daemon, r.id), cancel))
 	if r.JSON {
 		r.Events.Submitted(r.daemon.Whose)

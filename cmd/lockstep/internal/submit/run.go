@@ -87,11 +87,10 @@ Exit codes:
 
 With --json, one object per line: {"event": "submitted", "job", "daemon"},
 {"event": "status", "job", "status", "opcode_status"},
-` + follow.TryEvent + `,
 {"event": "log", "job", "serial", "time", "type", "payload"},
 {"event": "end", "job", "status", "exit_code", "error", "missing",
 "incomplete"} and
-` + follow.MissingEventHelp + ` ` + follow.TryEventHelp + `
+` + follow.MissingEventHelp + `
 
 ` + follow.LogTypesHelp,
 		Example: `  lockstep run -- make backup

@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
-	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/core/answer"
 )
 
@@ -58,23 +56,12 @@ func (r *foregroundRun) askWhy(ctx context.Context, texts chan<- string) {
 			continue
 		}
 		text := pending[0].Text
-		if isTry(text) {
-			text = tryText(text) // the time until the try is no news
-		}
-		if text == "" || text == told || isPlace(text) && isPlace(told) {
+		if text == "" || isTry(text) || text == told || isPlace(text) && isPlace(told) {
 			continue
 		}
 		told = text
-		message := " does not run yet: " + withName(ctx, daemon, text)
-		if isTry(text) {
-			next := follow.AskNextTry(ctx, daemon, r.id)
-			if next == nil {
-				continue // it begins
-			}
-			message = ": " + term.Visible(next.Text(r.streams.Now()))
-		}
 		select {
-		case texts <- message:
+		case texts <- " does not run yet: " + withName(ctx, daemon, text):
 		case <-ctx.Done():
 			return
 		}
@@ -99,14 +86,8 @@ func withName(ctx context.Context, daemon *client.Session, reason string) string
 // isPlace reports whether the reason is a place in the order, which changes with each start.
 func isPlace(reason string) bool { return strings.HasPrefix(reason, "number ") }
 
-// isTry reports whether the reason is that the job waits for another try: "try 2 of 3 in 10s".
+// isTry reports whether the reason is that the job waits for another try, as its log says.
 func isTry(reason string) bool { return strings.HasPrefix(reason, "try ") }
-
-// tryText is the try in such a reason, without the time until then.
-func tryText(reason string) string {
-	text, _, _ := strings.Cut(reason, " in ")
-	return text
-}
 
 // sayWhy says on standard error why the job does not run.
 func (r *foregroundRun) sayWhy(text string) {
