@@ -109,7 +109,8 @@ func lockstepOrderJobs(c *request, ctx actor.Context, args []json.RawMessage) er
 		return fmt.Errorf("LockstepOrderJobs: argument 3: the priority is a number from %d to %d", priorityMin, priorityMax)
 	}
 	of := numbersOf(ids)
-	orderJobs(c, ctx, &messages.OrderJobs{Ids: of, Kind: kind, Priority: int32(priority)}, func(ctx actor.Context, a *messages.OrderJobsResult) {
+	order := &messages.OrderJobs{Ids: of, Kind: kind, Priority: int32(priority)}
+	orderJobs(c, ctx, order, func(ctx actor.Context, a *messages.OrderJobsResult) {
 		pairs := make([][2]any, len(a.Results))
 		for i, r := range a.Results {
 			pairs[i] = [2]any{r.Done, r.Text}
@@ -132,8 +133,8 @@ func orderJobs(c *request, ctx actor.Context, m *messages.OrderJobs, done func(a
 	})
 }
 
-// lockstepMayOrder takes [kind, ids], of the kinds of LockstepOrderJobs and archive. The answer is true; if the client may not give the order
-// for one of the jobs, it is the refusal of that order. A client with more jobs than one call takes asks for all of them first.
+// lockstepMayOrder takes [kind, ids], of the kinds of LockstepOrderJobs and archive. The answer is true; if the client may not give the
+// order for one of the jobs, it is the refusal of that order. A client with more jobs than one call takes asks for all of them first.
 func lockstepMayOrder(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var name string
 	var ids []jobID

@@ -121,8 +121,8 @@ func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *
 	return stopped
 }
 
-// mayOrder asks whether the user may give the order for all of the jobs, if they do not fit into one call. Without that, the jobs before one
-// that is another user's would be changed.
+// mayOrder asks whether the user may give the order for all of the jobs, if they do not fit into one call. Without that, the jobs before
+// one that is another user's would be changed.
 func (a perJobAction) mayOrder(ctx context.Context, daemon *client.Session, ids []int64) error {
 	kind, atOnce := a.verb, 1 // each job has a call of its own
 	if a.order != nil {
