@@ -7,11 +7,8 @@ import (
 
 // TestFollowersGetEverything runs random work beside clients that follow their jobs, on one node and on three, and shows that the checker
 // bites.
-//
-// Known and not explained: in seed 109 of one node a process gives up a follower after its time, while the checker has seen output find room
-// and no stall since. So the sweep ends before that seed.
 func TestFollowersGetEverything(t *testing.T) {
-	for nodes, seeds := range map[int]uint64{1: 108, 3: 40} {
+	for nodes, seeds := range map[int]uint64{1: 150, 3: 40} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
 			o := runOptions{Nodes: nodes, Followers: 1}

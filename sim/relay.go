@@ -40,10 +40,11 @@ type relay struct {
 	told    time.Time     // since when output waits, as the daemon was told; zero: it does not
 	stop    func() bool   // stops the timer
 
-	start  func() // of a command that waits until there is room; nil: none does
-	final  func() // runs when the rest was passed on; nil: the job has not ended
-	ended  bool
-	awaits bool // the end waits for the follower, because the log lacks output
+	start      func() // of a command that waits until there is room; nil: none does
+	startWaits bool   // it has found none
+	final      func() // runs when the rest was passed on; nil: the job has not ended
+	ended      bool
+	awaits     bool // the end waits for the follower, because the log lacks output
 }
 
 // relayWrite is output that the source has not taken yet. The process reads no more of its stream before done.
@@ -150,6 +151,10 @@ func (r *relay) goOn() {
 		r.tell()
 		if room > 0 {
 			r.start = nil
+			if r.startWaits {
+				r.startWaits = false
+				r.world().notify(outputKept{r.process, 1})
+			}
 			start()
 		}
 	}
@@ -264,8 +269,12 @@ func (r *relay) gone(c *outputConn) {
 func (r *relay) begin(start func()) {
 	r.source.Ending(false)
 	r.start = start
-	if r.source.Room(r.now()) == 0 && !r.opened {
-		r.open()
+	if r.source.Room(r.now()) == 0 {
+		r.startWaits = true
+		r.world().notify(outputOffered{r.process, 1}) // the command stands for a byte that finds no room
+		if !r.opened {
+			r.open()
+		}
 	}
 	r.goOn()
 }
