@@ -16,11 +16,12 @@ import (
 // the answer, and is there from then on. It names the account of the client. The entries are in the order of their numbers and of time.
 // The cancelling of a job may lack its entry after a failed write, or if the entry took longer than the call waits. A refusal has an
 // entry, or one of the same account came at most refusalGap before it, unless faults are being repaired. In a cluster there are no
-// entries until all nodes have said that they know the log.
+// entries until all nodes have said that they know the log; a node that joins again as a new one has said nothing yet.
 type checkAudited struct {
 	answered []coreaudit.Entry // of changes with an answer
 	failed   bool              // a write of the log has failed
 	stated   time.Time         // when a node has last said what it knows, in a cluster
+	joined   time.Time         // when a node has last been told to join again as a new one
 	log      []coreaudit.Entry
 }
 
@@ -57,6 +58,8 @@ func (c *checkAudited) See(w *World, event any) error {
 		if e.path == paths.FeaturesPath && e.disk == w.disk {
 			c.stated = w.clock.Now()
 		}
+	case joinsAsNew:
+		c.joined = w.clock.Now()
 	case auditedAnswered:
 		return c.change(w, e)
 	case refusalAnswered:
@@ -85,7 +88,7 @@ func (c *checkAudited) change(w *World, e auditedAnswered) error {
 			!a.Time.Before(e.sent.Truncate(time.Microsecond))
 	})
 	late := c.failed || w.clock.Now().Sub(e.sent) > cancelPatience
-	mayLack := goesOnUnaudited(e) && late || !e.known || !allKnowAudit(w)
+	mayLack := goesOnUnaudited(e) && late || !e.known || !c.allKnow(w)
 	switch {
 	case at >= 0:
 		c.answered = append(c.answered, entries[at])
@@ -103,7 +106,7 @@ func goesOnUnaudited(e auditedAnswered) bool {
 func (c *checkAudited) refusal(w *World, e refusalAnswered) error {
 	since := e.sent.Add(-refusalGap)
 	late := c.failed || w.clock.Now().Sub(e.sent) > cancelPatience || !w.disturbance.noneSince(since)
-	if late || !e.known || !allKnowAudit(w) || since.Before(c.stated) {
+	if late || !e.known || !c.allKnow(w) || since.Before(c.stated) {
 		return nil // the entry that stands for this one may be lost, or wait
 	}
 	entries, err := c.read(w)
@@ -114,6 +117,17 @@ func (c *checkAudited) refusal(w *World, e refusalAnswered) error {
 		return fmt.Errorf("%s was refused %s, and after a power loss the audit log would have no entry about it", e.by.name, e.method)
 	}
 	return nil
+}
+
+// joinsAsNew: a node has lost its data and joins its cluster as a new one.
+type joinsAsNew struct{}
+
+// joinPatience is how long the master may take to ask a node again that has joined as a new one, and to write its answer.
+const joinPatience = time.Minute
+
+// allKnow reports whether the master knows that all nodes know the log.
+func (c *checkAudited) allKnow(w *World) bool {
+	return allKnowAudit(w) && (c.joined.IsZero() || w.clock.Now().Sub(c.joined) > joinPatience)
 }
 
 // allKnowAudit reports whether all nodes have said that they know the log, as far as is committed.

@@ -285,6 +285,7 @@ func (n *node) wipe() {
 func (n *node) rejoinAsNew() {
 	m := n.cluster
 	m.wiped, m.lease = true, time.Time{}
+	n.world.notify(joinsAsNew{})
 	m.replica.Wipe()
 	n.newDisk()
 	n.world.injector.attachDisk(n)
