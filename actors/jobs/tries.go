@@ -11,7 +11,7 @@ import (
 )
 
 // triesAgain reports whether a job whose process has gone is tried again: its process has written the end of a try, or has died, and the
-// policy of the opcode permits another try. A client who has ended the job, or canceled it between the tries, prevents that.
+// policy of the opcode permits another try. An order that ends the job, and was not answered as too late, prevents that.
 func (a *jobActor) triesAgain(j *job.Job) bool {
 	if a.handshake.StartFailure() != "" || a.orders.killed || a.orders.startCanceled || a.canceled || len(a.orders.cancels) > 0 {
 		return false

@@ -54,7 +54,7 @@ func TestATimeLiftsNoHold(t *testing.T) {
 	})
 }
 
-// There is no estimate for a job between two tries: nobody knows how many tries it takes.
+// There is no estimate for a job between two tries: it is not known how many tries the command takes.
 func TestASnapshotOfAJobThatIsNotDue(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.expectJobsRequest()

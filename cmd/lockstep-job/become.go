@@ -70,7 +70,7 @@ func runBecome() int {
 	if failure == nil {
 		return 0
 	}
-	_ = json.NewEncoder(report).Encode(failure) // without a reader nobody waits for it
+	_ = json.NewEncoder(report).Encode(failure) // without a reader the failure is not needed
 	return 1
 }
 

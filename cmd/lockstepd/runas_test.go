@@ -332,7 +332,7 @@ command: [id, -un]
 	require.Equal(t, []string{"alice", "bob", "root"}, j.lines())
 }
 
-// A job whose record is damaged runs as nobody.
+// The commands of a job whose record is damaged do not run.
 func TestAJobWithADamagedRecord(t *testing.T) {
 	t.Parallel()
 	d := newUsersDaemon(t)
@@ -343,7 +343,7 @@ func TestAJobWithADamagedRecord(t *testing.T) {
 	require.Contains(t, string(j.Results[0]), "it is not known who has submitted the job")
 }
 
-// A job whose record is lost runs as nobody, too, if another user than root has submitted it.
+// The commands of a job whose record is lost do not run either, if another user than root has submitted it.
 func TestAJobWithALostRecord(t *testing.T) {
 	t.Parallel()
 	d := newUsersDaemon(t)

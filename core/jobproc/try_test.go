@@ -79,8 +79,8 @@ func TestAKilledTryIsTheLastOne(t *testing.T) {
 	require.Equal(t, job.Error, m.Job().Status())
 }
 
-// A cancel during a try does not end the command. The daemon has it, and lets no try follow.
-func TestACancelDuringATryIsLeftToTheDaemon(t *testing.T) {
+// A cancel during a try comes too late for the command, and is refused: another try follows.
+func TestACancelDuringATryIsTooLate(t *testing.T) {
 	m := executes(t, retried(1), 1)
 	m.Cancel(at(12))
 	m.Done(exit75, at(13))

@@ -44,7 +44,7 @@ const (
 	Failure Cause = "failure"
 	// Timeout: the command has reached its time limit.
 	Timeout Cause = "timeout"
-	// Lost: the job process has died, so that nobody knows whether the command has done its work: it was killed, or its machine or
+	// Lost: the job process has died, so that it is not known whether the command has done its work: it was killed, or its machine or
 	// node is gone. It counts only if the policy names it.
 	Lost Cause = "lost"
 )

@@ -26,14 +26,14 @@ const daemonsName = "root"
 //	any       any         ""            any                   the daemon
 //	root      any         root          any                   the daemon
 //	root      any         another name  any                   that account
-//	not root  any         a name        any                   nobody: only root can become another user
+//	not root  any         a name        any                   no user: only root can become another user
 //	not root  any         submitter     any                   the daemon
 //	root      daemon      submitter     any                   the daemon
 //	root      submitter   submitter     none                  the daemon
 //	root      submitter   submitter     the daemon's uid      the daemon
 //	root      submitter   submitter     another uid           the account with that uid and name
-//	root      submitter   submitter     no uid                nobody: a user of the remote API without account, or a damaged record
-//	root      submitter   submitter     unreadable            nobody
+//	root      submitter   submitter     no uid                no user: a user of the remote API without account, or a damaged record
+//	root      submitter   submitter     unreadable            no user
 //
 // A submitter without uid does not run as the daemon, although only an administrator may submit the command of one: the record alone does
 // not show that. The door of such an administrator submits with the daemon's uid.

@@ -191,7 +191,7 @@ func (u *Users) ask(q question, e *entry) {
 		e.missing = now
 	}
 	if a.missing && now.Sub(e.missing) < u.missingFor {
-		a = answer{unanswered: a.Refusal + "; getent is asked again, since a directory service that restarts knows nobody"}
+		a = answer{unanswered: a.Refusal + "; getent is asked again, since a directory service that restarts knows no users"}
 	}
 	e.answer, e.at = a, now
 	close(e.asked)

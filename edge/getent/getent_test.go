@@ -129,7 +129,7 @@ func TestTheNumberOfKnownUsersIsBounded(t *testing.T) {
 	require.LessOrEqual(t, len(n.users.known), knownMax)
 }
 
-// A user whom getent has found no longer, or not yet, is a question of time: a directory service that restarts knows nobody. When that lasts,
+// A user whom getent has found no longer, or not yet, is a question of time: a directory service that restarts knows no users. When that lasts,
 // there is no such user.
 func TestADirectoryServiceThatRestarts(t *testing.T) {
 	n := newNode(t)
@@ -138,7 +138,7 @@ func TestADirectoryServiceThatRestarts(t *testing.T) {
 	for range 2 {
 		found := n.ask(alice)
 		require.Equal(t, &alice, found.Unanswered)
-		require.Equal(t, "there is no user alice (uid 1000) on this node; getent is asked again, since a directory service that restarts knows nobody", found.Text)
+		require.Equal(t, "there is no user alice (uid 1000) on this node; getent is asked again, since a directory service that restarts knows no users", found.Text)
 	}
 	n.program("getent", "echo alice:x:1000:100::/:")
 	require.Eventually(t, func() bool { return n.ask(alice).Answers != nil }, patience, time.Millisecond)
