@@ -151,6 +151,32 @@ func TestAMembersJobWaitsForAnOlderMember(t *testing.T) {
 	})
 }
 
+// A job that may be tried again is queued when each member of the cluster knows tries. An older master would run it once.
+func TestAJobWithTriesWaitsForAnOlderMember(t *testing.T) {
+	onAccessBench(t, func(b *accessBench) {
+		const jobs = `[[{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"], "retry": 2}]]`
+		b.granted()
+		c := b.connect(access.Identity{UID: 0, Name: "root"})
+		c.Call("SubmitJob", jobs)
+		ask := conntest.Asked[*features.Ask](c, b.features)
+		require.Equal(b, "tries", ask.Feature)
+		c.Tell(&features.AskResult{Request: ask.Request, Lacking: "n3"})
+		require.Contains(b, c.Answer(), "Node n3 has an older version, which does not know tries")
+		b.queue.Quiet()
+		c.Call("SubmitJob", jobs)
+		c.Tell(&features.AskResult{Request: conntest.Asked[*features.Ask](c, b.features).Request})
+		conntest.Asked[*messages.SubmitJobs](c, b.queue)
+		c = b.connect(alice)
+		c.Call("SubmitJob", jobs)
+		for _, feature := range []string{"submitters", "tries"} {
+			ask := conntest.Asked[*features.Ask](c, b.features)
+			require.Equal(b, feature, ask.Feature)
+			c.Tell(&features.AskResult{Request: ask.Request})
+		}
+		conntest.Asked[*messages.SubmitJobs](c, b.queue)
+	})
+}
+
 // An administrator submits jobs in the name of another account. A member does not, not even in the own name.
 func TestJobsInTheNameOfAnother(t *testing.T) {
 	onAccessBench(t, func(b *accessBench) {

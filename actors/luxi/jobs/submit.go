@@ -17,6 +17,7 @@ import (
 	"lockstep/core/queuecopy"
 	"lockstep/core/record"
 	"lockstep/core/replication"
+	"lockstep/core/retry"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -236,13 +237,29 @@ func submit(c *request, ctx actor.Context, m *messages.SubmitJobs, options submi
 }
 
 // submitNow hands jobs to the queue. Jobs of another user than the daemon's are refused while a member of the cluster does not know
-// submitters: as the master it would run them as its own user.
+// submitters: as the master it would run them as its own user. So are jobs that may be tried again while a member does not know tries.
 func submitNow(c *request, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
-	if len(m.Submitter) == 0 {
-		toQueue(c, ctx, m, then)
+	var needed []string
+	if len(m.Submitter) > 0 {
+		needed = append(needed, replication.Submitters)
+	}
+	if slices.ContainsFunc(m.Jobs, mayBeTriedAgain) {
+		needed = append(needed, replication.Tries)
+	}
+	c.askAllKnown(ctx, needed, func(ctx actor.Context) { toQueue(c, ctx, m, then) })
+}
+
+func mayBeTriedAgain(draft *messages.JobDraft) bool {
+	return slices.ContainsFunc(draft.Ops, func(op *messages.OpDraft) bool { return retry.Of(op.Input).Times > 0 })
+}
+
+// askAllKnown calls then if all members of the cluster know these features.
+func (c *request) askAllKnown(ctx actor.Context, needed []string, then func(actor.Context)) {
+	if len(needed) == 0 {
+		then(ctx)
 		return
 	}
-	c.AskKnown(ctx, replication.Submitters, func(ctx actor.Context) { toQueue(c, ctx, m, then) })
+	c.AskKnown(ctx, needed[0], func(ctx actor.Context) { c.askAllKnown(ctx, needed[1:], then) })
 }
 
 // toQueue hands jobs to the queue. The question is sent once: a second one would submit the jobs twice.
