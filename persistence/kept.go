@@ -18,38 +18,62 @@ import (
 // Growing is the size of a file that a process may write.
 const Growing = -1
 
-// Kept reads what was kept of one stream of a job (--keep-output), over all its opcodes.
+// KeptFiles are what one process of a job has kept of a stream: a file for each opcode.
+type KeptFiles struct {
+	Stream string  // "stdout" or "stderr"
+	Op     int     // index of the first opcode
+	Try    int     // number of the try of the first opcode, from 1; that of all others is 1
+	Sizes  []int64 // what the job says of each file, in bytes, or Growing
+}
+
+// next removes the first file, whose name and size it returns.
+func (f *KeptFiles) next() (name string, size int64) {
+	name, size = paths.KeptName(f.Op, f.Try, f.Stream), f.Sizes[0]
+	f.Op, f.Try, f.Sizes = f.Op+1, 1, f.Sizes[1:]
+	return name, size
+}
+
+// upTo is how many of the files there are up to one with a name, from the first on; 0: the name is not one of theirs.
+func (f *KeptFiles) upTo(name string) int {
+	op, try, stream, ok := paths.ParseKeptName(name)
+	first := op == f.Op && try == max(f.Try, 1)
+	if !ok || stream != f.Stream || !first && (op <= f.Op || try != 1) || op-f.Op >= len(f.Sizes) {
+		return 0
+	}
+	return op - f.Op + 1
+}
+
+// Kept reads what one process of a job has kept of one stream (--keep-output), over all its opcodes.
 type Kept struct {
 	dir    string
-	stream string
-	op     int     // of sizes[0]
-	sizes  []int64 // of the files that are still to be opened
-	skip   int64   // bytes before the offset, from the beginning of these files on
-	marked bool    // the directory has the mark of the job
+	files  KeptFiles // that are still to be opened
+	skip   int64     // bytes before the offset, from the beginning of these files on
+	marked bool      // the directory has the mark of the job
 
 	open    *os.File // nil: none
 	left    int64    // how much of it may be read, in bytes
 	growing bool     // so left is no promise
 }
 
-// OpenKept opens what was kept of a stream of a job, "stdout" or "stderr", from an offset on, which counts the stream's bytes over all
-// opcodes. mark is the content of [paths.KeptMark] that the directory of this job has; sizes is what the job says of each opcode's file, in
-// bytes. At the end of what was kept, and where a file is missing or is not the job's, Read returns io.EOF. The error is an
+// OpenKept opens kept files of a job from an offset on, which counts the bytes of all of them. mark is the content of [paths.KeptMark] that
+// the directory of this job has. At the end of what was kept, and where a file is missing or is not the job's, Read returns io.EOF. The error is an
 // [io/fs.ErrNotExist] if no output of the job is kept here. Of a job that runs, the reader may miss output that comes after the call.
-func OpenKept(dataDir string, job int64, mark, stream string, sizes []int64, offset int64) (*Kept, error) {
-	k := &Kept{dir: filepath.Join(dataDir, paths.KeptDirOf(job)), stream: stream, skip: offset}
+func OpenKept(dataDir string, job int64, mark string, files KeptFiles, offset int64) (*Kept, error) {
+	k := &Kept{dir: filepath.Join(dataDir, paths.KeptDirOf(job)), files: files, skip: offset}
 	content, err := os.ReadFile(filepath.Join(k.dir, paths.KeptMark))
 	k.marked = err == nil && string(content) == mark
 	if !k.marked && !errors.Is(err, fs.ErrNotExist) {
 		return nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: k.dir, Err: fs.ErrNotExist}))
 	}
 	entries, err := os.ReadDir(k.dir)
+	there := 0
 	for _, e := range entries {
 		// What comes after the last file of now is left out: its beginning would be taken for output of the one before, which still grows.
-		if op, of, ok := paths.ParseKeptName(e.Name()); ok && of == stream && op < int64(len(sizes)) && e.Type().IsRegular() {
-			k.sizes = sizes[:max(len(k.sizes), int(op)+1)]
+		if e.Type().IsRegular() {
+			there = max(there, files.upTo(e.Name()))
 		}
 	}
+	k.files.Sizes = files.Sizes[:there]
 	return k, err
 }
 
@@ -57,7 +81,7 @@ func OpenKept(dataDir string, job int64, mark, stream string, sizes []int64, off
 func (k *Kept) Read(p []byte) (int, error) {
 	for {
 		if k.open == nil {
-			if len(k.sizes) == 0 {
+			if len(k.files.Sizes) == 0 {
 				return 0, io.EOF
 			}
 			if err := k.next(); err != nil {
@@ -70,7 +94,7 @@ func (k *Kept) Read(p []byte) (int, error) {
 			return n, err
 		}
 		if k.left > 0 && !k.growing {
-			k.sizes = nil // it has become shorter
+			k.files.Sizes = nil // it has become shorter
 		}
 		if err := k.Close(); err != nil {
 			return 0, err
@@ -80,8 +104,7 @@ func (k *Kept) Read(p []byte) (int, error) {
 
 // next opens the next file, unless the offset is behind it, or there is no file.
 func (k *Kept) next() error {
-	size, name := k.sizes[0], paths.KeptName(k.op, k.stream)
-	k.sizes, k.op = k.sizes[1:], k.op+1
+	name, size := k.files.next()
 	if size != Growing && k.skip >= size {
 		k.skip -= size
 		return nil
@@ -91,14 +114,14 @@ func (k *Kept) next() error {
 	case errors.Is(err, fs.ErrNotExist) && size == Growing: // there was no output
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		k.sizes = nil
+		k.files.Sizes = nil
 		return nil
 	case err != nil:
 		return err
 	case size == Growing && !k.marked, size != Growing && info.Size() != size: // it is another job's, or cannot be told from it
-		k.sizes = nil
+		k.files.Sizes = nil
 		return file.Close()
-	case k.skip >= info.Size() && len(k.sizes) > 0: // of an opcode that has ended: the next one began after it
+	case k.skip >= info.Size() && len(k.files.Sizes) > 0: // of an opcode that has ended: the next one began after it
 		k.skip -= info.Size()
 		return file.Close()
 	}
@@ -196,6 +219,39 @@ func RemoveKept(dataDir string, job int64) error {
 		return nil
 	}
 	return errors.Join(err, os.RemoveAll(to))
+}
+
+// KeepOnly removes from the kept output of a job what keeps does not name, by opcode and number of the try, as files of a later try after
+// an older copy of the data directory was put back. Without the mark of the job it removes everything. It returns the size of the output that stays.
+func KeepOnly(dataDir string, job int64, mark string, keeps func(op, try int) bool) (bytes int64, err error) {
+	dir := filepath.Join(dataDir, paths.KeptDirOf(job))
+	switch content, err := os.ReadFile(filepath.Join(dir, paths.KeptMark)); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return 0, err
+	case err != nil || string(content) != mark:
+		return 0, RemoveKept(dataDir, job)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		op, try, _, ok := paths.ParseKeptName(e.Name())
+		switch {
+		case !ok:
+		case keeps(op, try):
+			info, err := e.Info()
+			if err != nil {
+				return 0, err
+			}
+			bytes += info.Size()
+		default:
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return bytes, nil
 }
 
 // ForbidKept makes or removes the file that forbids job processes to keep more output. It survives no power loss, and need not.

@@ -21,7 +21,7 @@ func keep(t *testing.T, dataDir string, op int, stream, content string) {
 	dir := filepath.Join(dataDir, paths.KeptDirOf(7))
 	noError(t, os.MkdirAll(dir, 0o700))
 	noError(t, os.WriteFile(filepath.Join(dir, paths.KeptMark), []byte(mark), 0o600))
-	noError(t, os.WriteFile(filepath.Join(dir, paths.KeptName(op, stream)), []byte(content), 0o600))
+	noError(t, os.WriteFile(filepath.Join(dir, paths.KeptName(op, 1, stream)), []byte(content), 0o600))
 }
 
 // anyOf are the files of opcodes of which nothing is known.
@@ -29,7 +29,7 @@ func anyOf(opcodes int) []int64 { return slices.Repeat([]int64{Growing}, opcodes
 
 func readKept(t *testing.T, dir string, sizes []int64, offset int) string {
 	t.Helper()
-	k, err := OpenKept(dir, 7, mark, "stdout", sizes, int64(offset))
+	k, err := OpenKept(dir, 7, mark, KeptFiles{Stream: "stdout", Sizes: sizes}, int64(offset))
 	noError(t, err)
 	got, err := io.ReadAll(k)
 	noError(t, err)
@@ -41,7 +41,7 @@ func readKept(t *testing.T, dir string, sizes []int64, offset int) string {
 // It is the same whether the sizes are known or not.
 func TestKeptOutput(t *testing.T) {
 	dir := t.TempDir()
-	_, err := OpenKept(dir, 7, mark, "stdout", anyOf(12), 0)
+	_, err := OpenKept(dir, 7, mark, KeptFiles{Stream: "stdout", Sizes: anyOf(12)}, 0)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no kept output: %v", err)
 	}
@@ -61,6 +61,48 @@ func TestKeptOutput(t *testing.T) {
 				t.Errorf("from %d: %q, want %q", offset, got, want)
 			}
 		}
+	}
+}
+
+// The files of each process of a job are apart: those of the first one have no other try, and a later one begins with a later try.
+func TestKeptOutputOfTries(t *testing.T) {
+	dir := t.TempDir()
+	keep(t, dir, 0, "stdout", "ab")
+	keep(t, dir, 1, "stdout", "cd")
+	of := filepath.Join(dir, paths.KeptDirOf(7))
+	for name, content := range map[string]string{"1.try2.stdout": "ef", "1.try3.stdout": "gh", "2.stdout": "ij", "0.try2.stdout": "no"} {
+		noError(t, os.WriteFile(filepath.Join(of, name), []byte(content), 0o600))
+	}
+	check := func(files KeptFiles, offset int64, want string) {
+		t.Helper()
+		files.Stream = "stdout"
+		k, err := OpenKept(dir, 7, mark, files, offset)
+		noError(t, err)
+		got, err := io.ReadAll(k)
+		noError(t, err)
+		noError(t, k.Close())
+		if string(got) != want {
+			t.Errorf("%v: %q, want %q", files, got, want)
+		}
+	}
+	check(KeptFiles{Sizes: anyOf(2)}, 0, "abcd")
+	check(KeptFiles{Sizes: []int64{2, 2}}, 1, "bcd")
+	check(KeptFiles{Op: 1, Try: 2, Sizes: anyOf(1)}, 0, "ef")
+	check(KeptFiles{Op: 1, Try: 3, Sizes: []int64{2, Growing}}, 1, "hij")
+	check(KeptFiles{Op: 1, Try: 4, Sizes: anyOf(1)}, 0, "")
+
+	// The process of the second try of opcode 1 begins.
+	bytes, err := KeepOnly(dir, 7, mark, func(op, try int) bool { return op == 0 && try == 1 || op == 1 && try == 1 })
+	noError(t, err)
+	if bytes != 4 {
+		t.Errorf("%d bytes stay, not 4", bytes)
+	}
+	check(KeptFiles{Sizes: anyOf(2)}, 0, "abcd")
+	check(KeptFiles{Op: 1, Try: 2, Sizes: anyOf(2)}, 0, "")
+	bytes, err = KeepOnly(dir, 7, "[1, 2]\n", func(int, int) bool { return true })
+	noError(t, err)
+	if _, err := os.Stat(of); bytes != 0 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%d bytes of another job stay: %v", bytes, err)
 	}
 }
 
@@ -91,7 +133,7 @@ func TestKeptOutputOfAnotherJob(t *testing.T) {
 	}
 
 	// The mark tells them apart, whatever their sizes are. Without a mark, as an earlier version had none, the size must be known.
-	_, err := OpenKept(dir, 7, "[1, 2]\n", "stdout", []int64{3, 3}, 0)
+	_, err := OpenKept(dir, 7, "[1, 2]\n", KeptFiles{Stream: "stdout", Sizes: []int64{3, 3}}, 0)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("another job's mark: %v", err)
 	}
@@ -105,7 +147,7 @@ func TestKeptOutputOfAnotherJob(t *testing.T) {
 func TestKeptOutputThatGrows(t *testing.T) {
 	dir := t.TempDir()
 	keep(t, dir, 0, "stdout", "abc")
-	k, err := OpenKept(dir, 7, mark, "stdout", anyOf(2), 0)
+	k, err := OpenKept(dir, 7, mark, KeptFiles{Stream: "stdout", Sizes: anyOf(2)}, 0)
 	noError(t, err)
 	_, err = io.ReadFull(k, make([]byte, 3))
 	noError(t, err)

@@ -21,15 +21,15 @@ func TestKeptOutputIsInRegularFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			keep(t, dir, 0, "stdout", "abc")
-			k, err := OpenKept(dir, 7, mark, "stdout", anyOf(1), 0)
+			k, err := OpenKept(dir, 7, mark, KeptFiles{Stream: "stdout", Sizes: anyOf(1)}, 0)
 			noError(t, err)
-			path := filepath.Join(dir, paths.KeptDirOf(7), paths.KeptName(0, "stdout"))
+			path := filepath.Join(dir, paths.KeptDirOf(7), paths.KeptName(0, 1, "stdout"))
 			noError(t, os.Rename(path, path+".moved"))
 			noError(t, replace(path))
 			if _, err := k.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
 				t.Errorf("it was read: %v", err)
 			}
-			k, err = OpenKept(dir, 7, mark, "stdout", anyOf(1), 0)
+			k, err = OpenKept(dir, 7, mark, KeptFiles{Stream: "stdout", Sizes: anyOf(1)}, 0)
 			noError(t, err)
 			if n, err := k.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 				t.Errorf("a later reader: %d, %v", n, err)

@@ -79,7 +79,7 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 		_ = stop.Request(time.Now())
 		return stop.Outcome()
 	}
-	x.complain(x.keep.begin(x.op))
+	x.complain(x.keep.begin(x.op, x.loggedTry))
 	defer x.openProgress(x.complain)()
 	var outcome jobproc.Outcome
 	err := retrySpawn(func() (err error) {

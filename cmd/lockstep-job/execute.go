@@ -11,24 +11,26 @@ import (
 
 // execution is what an opcode needs to be prepared or executed on a separate goroutine.
 type execution struct {
-	id       job.ID
-	op       int    // index of the opcode
-	try      int    // from 1
-	name     string // of the job; "": it has none
-	socket   string // of clients of the daemon
-	livelock string
-	input    json.RawMessage
-	command  json.RawMessage // of a catalogue opcode, as parameters of OP_RUN_COMMAND; nil for other opcodes
-	secrets  json.RawMessage // an object with the parameters that are missing in input; null: none
-	runAs    *jobproc.User   // of the command; nil: the daemon's user
-	account  *jobproc.Account
-	locks    []lock.Item     // held for the opcode
-	killed   <-chan struct{} // closed when the opcode must end
-	lease    *lease
-	ask      func(method string, args []any, result any) error // calls the daemon, and waits for a daemon
-	emit     func([]jobproc.LogEntry)                          // returns when the shell has the entries
-	relay    *relay
-	keep     *keeper
+	id  job.ID
+	op  int // index of the opcode
+	try int // from 1
+	// loggedTry is the number according to the job's log. In Ganeti mode a failover loses the record that try is from.
+	loggedTry int
+	name      string // of the job; "": it has none
+	socket    string // of clients of the daemon
+	livelock  string
+	input     json.RawMessage
+	command   json.RawMessage // of a catalogue opcode, as parameters of OP_RUN_COMMAND; nil for other opcodes
+	secrets   json.RawMessage // an object with the parameters that are missing in input; null: none
+	runAs     *jobproc.User   // of the command; nil: the daemon's user
+	account   *jobproc.Account
+	locks     []lock.Item     // held for the opcode
+	killed    <-chan struct{} // closed when the opcode must end
+	lease     *lease
+	ask       func(method string, args []any, result any) error // calls the daemon, and waits for a daemon
+	emit      func([]jobproc.LogEntry)                          // returns when the shell has the entries
+	relay     *relay
+	keep      *keeper
 
 	progressPath string              // of the pipe of commands
 	progressed   func(progress.Line) // tells the shell what the command says; does not block

@@ -32,9 +32,9 @@ const (
 )
 
 // keeper keeps the output of the job in files of the data directory (--keep-output), plain bytes, a file for each stream of each
-// opcode. A nil keeper keeps nothing, at no cost.
+// try of an opcode. A nil keeper keeps nothing, at no cost.
 //
-// Invariant: what is kept of a stream, over all opcodes, is its beginning. After the first byte that is not kept, the keeper keeps no
+// Invariant: what one process keeps of a stream, over all opcodes, is its beginning. After the first byte that is not kept, the keeper keeps no
 // byte of either stream, and the command goes on.
 //
 // The files are durable before the result of their opcode, which has their sizes and checksums, is written. If the process ends before
@@ -50,7 +50,7 @@ type keeper struct {
 	checked int64  // bytes that may be kept before the next question whether more may be
 	stopped string // why nothing more is kept; "": it is
 	told    bool   // the caller knows stopped
-	op      int
+	op, try int
 	streams [2]keptStream // of the current opcode
 }
 
@@ -75,11 +75,12 @@ type keptFile interface {
 	Close() error
 }
 
-// newKeeper is the keeper of a job. limit bounds what it keeps, in bytes; 0: nil. It removes what a former job with the same id has left,
-// as after an older copy of the data directory was put back, also if this job keeps nothing. The error says that it could not: nothing is
-// kept then, because it would be mixed with the former output.
+// newKeeper is the keeper of a job. limit bounds what the tries of the job keep on this node, in bytes; 0: nil. It removes what a former job
+// with the same id has left, as after an older copy of the data directory was put back, also if this job keeps nothing. What earlier
+// processes of the job have kept stays. The error says that it could not: nothing is kept then, because it would be mixed with the former
+// output.
 func newKeeper(dataDir string, j *job.Job, limit int64) (*keeper, error) {
-	err := persistence.RemoveKept(dataDir, int64(j.ID))
+	kept, err := removeForeign(dataDir, j)
 	if err != nil {
 		err = fmt.Errorf("remove the kept output of a former job: %w", err)
 	}
@@ -87,22 +88,33 @@ func newKeeper(dataDir string, j *job.Job, limit int64) (*keeper, error) {
 		return nil, err
 	}
 	disk := &keptDirectory{dataDir: dataDir, path: filepath.Join(dataDir, paths.KeptDirOf(int64(j.ID))), mark: j.KeptMark()}
-	k := &keeper{disk: disk, directory: disk.path, limit: limit}
+	k := &keeper{disk: disk, directory: disk.path, limit: limit, kept: kept}
 	if err != nil {
 		k.stopped = err.Error()
 	}
 	return k, err
 }
 
-// begin is called before the first output of an opcode. Like add and end it returns, once for a job, why no output is kept from here on;
+// removeForeign removes the kept output that no earlier process of the job has written, and returns the size of the rest. That of an earlier
+// try is in the log, and the first process of a job has nothing before it.
+func removeForeign(dataDir string, j *job.Job) (kept int64, err error) {
+	if !slices.ContainsFunc(j.Ops, func(op job.Op) bool { return op.LoggedTries() > 0 }) {
+		return 0, persistence.RemoveKept(dataDir, int64(j.ID))
+	}
+	first := j.FirstUnfinished()
+	try := j.Ops[first].LoggedTries() + 1
+	return persistence.KeepOnly(dataDir, int64(j.ID), j.KeptMark(), func(op, of int) bool { return op < first || op == first && of < try })
+}
+
+// begin is called before the first output of a try, numbered from 1, of an opcode. Like add and end it returns, once for a job, why no output is kept from here on;
 // "": it is.
-func (k *keeper) begin(op int) (complaint string) {
+func (k *keeper) begin(op, try int) (complaint string) {
 	if k == nil {
 		return ""
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.op = op
+	k.op, k.try = op, try
 	for i := range k.streams {
 		k.streams[i] = keptStream{sum: sha256.New()}
 	}
@@ -119,7 +131,7 @@ func (k *keeper) add(stream string, piece []byte) (complaint string) {
 	s := &k.streams[streamNames[stream]]
 	n, err := 0, error(nil)
 	if k.stopped == "" {
-		n, err = k.write(s, paths.KeptName(k.op, stream), piece)
+		n, err = k.write(s, paths.KeptName(k.op, k.try, stream), piece)
 	}
 	s.missing += int64(len(piece) - n)
 	if err != nil {

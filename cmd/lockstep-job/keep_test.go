@@ -39,6 +39,7 @@ type keeping struct {
 
 	progressPath string
 	progressed   func(progress.Line)
+	tries        int // that have ended
 }
 
 func newKeeping(t *testing.T, limit int64) *keeping {
@@ -58,6 +59,18 @@ func (b *keeping) begin(limit int64) {
 	require.NoError(b, err)
 }
 
+// beginAfter begins a process of the job when so many tries of opcode 1 have ended, and opcode 0 has succeeded.
+func (b *keeping) beginAfter(tries int, limit int64) {
+	j := &job.Job{ID: 7, Received: submitted, Ops: []job.Op{{Status: job.Success}, {Status: job.Waiting}}}
+	for range tries {
+		j.Ops[1].Log = append(j.Ops[1].Log, job.LogEntry{Type: job.LogTry})
+	}
+	var err error
+	b.keep, err = newKeeper(b.dataDir, j, limit)
+	require.NoError(b, err)
+	b.tries = tries
+}
+
 // command runs a shell command as an opcode of the job, and returns its outcome.
 func (b *keeping) command(op int, script string) jobproc.Outcome {
 	b.Helper()
@@ -65,7 +78,7 @@ func (b *keeping) command(op int, script string) jobproc.Outcome {
 	require.NoError(b, err)
 	relay := newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), outflow.Position{}, false), nil, nil)
 	x := &execution{id: 7, op: op, livelock: "none", input: parameters, lease: &lease{}, relay: relay, keep: b.keep, emit: b.emit,
-		progressPath: b.progressPath, progressed: b.progressed}
+		loggedTry: b.tries + 1, progressPath: b.progressPath, progressed: b.progressed}
 	return x.runCommand(parameters)
 }
 
@@ -86,7 +99,7 @@ func (b *keeping) emit(entries []jobproc.LogEntry) {
 func (b *keeping) kept(stream string) []byte {
 	b.Helper()
 	sizes := slices.Repeat([]int64{persistence.Growing}, 10)
-	k, err := persistence.OpenKept(b.dataDir, 7, "[1795175118, 595666]\n", stream, sizes, 0)
+	k, err := persistence.OpenKept(b.dataDir, 7, "[1795175118, 595666]\n", persistence.KeptFiles{Stream: stream, Sizes: sizes}, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -100,7 +113,7 @@ func (b *keeping) kept(stream string) []byte {
 // file checks that the result of an opcode is true of the file of one of its streams, and returns the content and what is missing.
 func (b *keeping) file(op int, stream string, got keptBytes) (content []byte, missing int64) {
 	b.Helper()
-	content, err := os.ReadFile(filepath.Join(b.dataDir, paths.KeptDirOf(7), paths.KeptName(op, stream)))
+	content, err := os.ReadFile(filepath.Join(b.dataDir, paths.KeptDirOf(7), paths.KeptName(op, 1, stream)))
 	if !errors.Is(err, os.ErrNotExist) {
 		require.NoError(b, err)
 	}
@@ -336,4 +349,34 @@ func TestKeptOutputLeavesRoomForTheQueue(t *testing.T) {
 		_, err = roomOn(c.size, c.reserve)
 		require.Error(t, err)
 	}
+}
+
+// Each try of an opcode has files of its own. All tries together are within the bound, and what a former job with the same id has left of
+// later tries goes.
+func TestEachTryKeepsItsOutput(t *testing.T) {
+	b := newKeeping(t, 25)
+	b.command(0, "echo first")
+	of := filepath.Join(b.dataDir, paths.KeptDirOf(7))
+	read := func(name string) string {
+		content, err := os.ReadFile(filepath.Join(of, name))
+		require.NoError(t, err)
+		return string(content)
+	}
+	b.command(1, "echo try 1; exit 1")
+	require.NoError(t, os.WriteFile(filepath.Join(of, "1.try2.stderr"), []byte("of another job\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(of, "1.try3.stdout"), []byte("of another job\n"), 0o600))
+	b.beginAfter(1, 25)
+	require.NoFileExists(t, filepath.Join(of, "1.try2.stderr"))
+	require.NoFileExists(t, filepath.Join(of, "1.try3.stdout"))
+	b.command(1, "echo try 2; exit 1")
+	b.beginAfter(2, 25)
+	outcome := b.command(1, "echo third try")
+	require.Contains(t, string(outcome.Result), "the job has reached the setting output_limit")
+	require.Equal(t, "first\n", read("0.stdout"))
+	require.Equal(t, "try 1\n", read("1.stdout"))
+	require.Equal(t, "try 2\n", read("1.try2.stdout"))
+	require.Equal(t, "third t", read("1.try3.stdout"))
+
+	b.begin(25)
+	require.NoDirExists(t, of, "of a job that had no tries yet")
 }

@@ -266,7 +266,7 @@ func (s *shell) newExecution(op int, locks []lock.Item) *execution {
 		progressPath = persistence.UserProgressPath
 	}
 	return &execution{id: j.ID, op: op, name: s.process.Spec(0).Name, socket: s.queue.socket, lease: s.lease, livelock: j.Livelock,
-		try:   spec.CurrentTry(),
+		try: spec.CurrentTry(), loggedTry: j.Ops[op].LoggedTries() + 1,
 		input: j.Ops[op].Input, secrets: spec.Secrets, runAs: spec.RunAs, account: spec.Account, locks: locks, killed: ctx.Done(),
 		command: spec.Command, ask: s.queue.ask,
 		relay: s.relay, keep: s.keep, emit: func(entries []jobproc.LogEntry) { s.output <- entries },

@@ -229,8 +229,8 @@ func (a *attacked) files() (all []attempt) {
 	for name, path := range map[string]string{
 		"the configuration": lib("config.data"), "a job": lib(paths.JobPath(a.roots.id)), "an archived job": lib(paths.ArchivePath(a.archived)),
 		"the grants": lib(paths.AccessPath), "the audit log": lib(paths.AuditPath(1)), "the users file": lib("rapi/users"), "the key of ConfD": lib("hmac.key"),
-		"the key of the node": lib("peer/node.key"), "kept output": filepath.Join(lib(paths.KeptDirOf(a.bobs.id)), paths.KeptName(0, "stdout")),
-		"kept output of root": filepath.Join(lib(paths.KeptDirOf(a.roots.id)), paths.KeptName(0, "stdout")), "the log of job processes": a.path("log", "jobs.log"),
+		"the key of the node": lib("peer/node.key"), "kept output": filepath.Join(lib(paths.KeptDirOf(a.bobs.id)), paths.KeptName(0, 1, "stdout")),
+		"kept output of root": filepath.Join(lib(paths.KeptDirOf(a.roots.id)), paths.KeptName(0, 1, "stdout")), "the log of job processes": a.path("log", "jobs.log"),
 		"a lock file": a.roots.livelock, "the lock of the queue": lib("queue/lock"), "sessions": lib("sessions.json"),
 	} {
 		all = append(all, attempt{"reads " + name, asAlice, func(account) error { return errorOf(os.ReadFile(path)) }, denied})
@@ -257,7 +257,7 @@ func (a *attacked) files() (all []attempt) {
 		"makes a hard link to the grants": func() error { return os.Link(lib(paths.AccessPath), filepath.Join(trap, "x")) },
 		"puts a link into the queue":      func() error { return os.Symlink("/etc/passwd", lib("queue/job-999999")) },
 		"puts a link where output is kept": func() error {
-			return os.Symlink("/etc/passwd", filepath.Join(lib(paths.KeptDirOf(a.alices.id)), paths.KeptName(1, "stdout")))
+			return os.Symlink("/etc/passwd", filepath.Join(lib(paths.KeptDirOf(a.alices.id)), paths.KeptName(1, 1, "stdout")))
 		},
 		"forges a lock file":             func() error { return os.WriteFile(a.path("run", "livelocks", "job_000099_1_2_3"), nil, 0o644) },
 		"replaces a socket":              func() error { return os.Rename(trap, a.path("run", "socket", "ganeti-query")) },

@@ -32,6 +32,17 @@ func (op *Op) AwaitsTry() bool {
 	return op.Status == Waiting && op.Start.IsZero() && op.End.IsZero() && bytes.Contains(op.Input, []byte(`"retry"`))
 }
 
+// LoggedTries is how many tries of the opcode have ended according to its log, without the last one.
+func (op *Op) LoggedTries() int {
+	tries := 0
+	for _, e := range op.Log {
+		if kind, _ := FromMessage(e.Type, e.Payload); kind == LogTry {
+			tries++
+		}
+	}
+	return tries
+}
+
 // TryEnded reports whether a try of the job's first unfinished opcode has ended that the daemon has not noted yet.
 func (j *Job) TryEnded() bool {
 	return len(j.Ops) > 0 && j.Ops[j.FirstUnfinished()].TryEnded()

@@ -116,8 +116,6 @@ func build(t *testing.T, op *Opcode, wanted func(*Param) bool) json.RawMessage {
 				value = `[["instance/a","shared"]]`
 			case "opportunistic_count":
 				value = "1"
-			case "keep_output": // excludes retry
-				value = "false"
 			}
 			fields = append(fields, `"`+p.Name+`":`+value)
 		}

@@ -2,10 +2,10 @@ package opcode
 
 import (
 	"encoding/json"
+	"slices"
 
 	"lockstep/core/demand"
 	"lockstep/core/job"
-	"lockstep/core/retry"
 )
 
 // keepOutputKey is the parameter of all opcodes that run a command: their output is kept whole, in files. Unset, the setting keep_output
@@ -37,17 +37,9 @@ func KeepsOutput(input json.RawMessage, byDefault bool) bool {
 }
 
 // JobKeepsOutput reports whether the output of a job is kept. If one opcode asks for it, that of all is: a place in the output counts the
-// bytes of all opcodes, and must be found in the files. That of a job with an opcode that may be tried again is not kept: the files do not
-// tell tries apart.
+// bytes of all opcodes, and must be found in the files.
 func JobKeepsOutput(j *job.Job, byDefault bool) bool {
-	keeps := false
-	for i := range j.Ops {
-		if retry.Of(j.Ops[i].Input).Times > 0 {
-			return false
-		}
-		keeps = keeps || KeepsOutput(j.Ops[i].Input, byDefault)
-	}
-	return keeps
+	return slices.ContainsFunc(j.Ops, func(op job.Op) bool { return KeepsOutput(op.Input, byDefault) })
 }
 
 // nothingToKeep is the error for the parameter keep_output of an opcode that runs no command.

@@ -13,15 +13,16 @@ func TestKeepOutput(t *testing.T) {
 	c, err := Builtin().With(site)
 	require.NoError(t, err)
 	for raw, want := range map[string][2]bool{ // with the setting off, and on
-		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"]}`:                       {false, true},
-		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": null}`:  {false, true},
-		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": true}`:  {true, true},
-		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": false}`: {false, false},
-		`{"OP_ID": "OP_SITE_PING"}`:                                        {false, true},
-		`{"OP_ID": "OP_SITE_PING", "keep_output": true}`:                   {true, true},
-		`{"OP_ID": "OP_SITE_DUMP"}`:                                        {true, true},
-		`{"OP_ID": "OP_SITE_DUMP", "keep_output": false}`:                  {false, false},
-		`{"OP_ID": "OP_TEST_DELAY", "duration": 1}`:                        {false, false},
+		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"]}`:                                  {false, true},
+		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": null}`:             {false, true},
+		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": true}`:             {true, true},
+		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": false}`:            {false, false},
+		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": true, "retry": 2}`: {true, true},
+		`{"OP_ID": "OP_SITE_PING"}`:                                                   {false, true},
+		`{"OP_ID": "OP_SITE_PING", "keep_output": true}`:                              {true, true},
+		`{"OP_ID": "OP_SITE_DUMP"}`:                                                   {true, true},
+		`{"OP_ID": "OP_SITE_DUMP", "keep_output": false}`:                             {false, false},
+		`{"OP_ID": "OP_TEST_DELAY", "duration": 1}`:                                   {false, false},
 	} {
 		draft, err := c.Parse(json.RawMessage(raw))
 		require.NoError(t, err, raw)

@@ -57,8 +57,47 @@ func TestKeptOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.Mark = "[1000, 5]\n"
-			require.Equal(t, c.want, opcode.KeptOf(&job.Job{Received: received, Ops: c.ops}, c.byDefault))
+			c.want.Try = 1
+			got, known := opcode.KeptOf(&job.Job{Received: received, Ops: c.ops}, c.byDefault, 0)
+			require.True(t, known)
+			require.Equal(t, c.want, got)
 		})
+	}
+}
+
+// A job has a process for each try, and what it says of the files of each is in the results of its tries. Their output has places after that
+// of the ones before. A process that has died vouches for nothing.
+func TestKeptOfTries(t *testing.T) {
+	line := func(n int64) job.LogEntry {
+		return job.LogEntry{Serial: n, Type: job.LogStdout, Payload: json.RawMessage(`"four"`)} // and a newline
+	}
+	ended := func(result string) job.LogEntry {
+		return job.LogEntry{Type: job.LogTry, Payload: json.RawMessage(`{"try": 1, "most": 3, "end": "", "result": ` + result + `}`)}
+	}
+	second := command("null", job.Running, "null")
+	asMessage, note := job.AsMessage(job.LogTry, ended(failedTwo).Payload)
+	second.Log = []job.LogEntry{line(2), ended(failedTwo), line(4), {Type: job.LogCut, Payload: json.RawMessage("null")}, ended(died), line(6),
+		{Type: asMessage, Payload: note}}
+	j := &job.Job{Ops: []job.Op{command("true", job.Success, keptFive), second, command("null", job.Queued, "null")}}
+	j.Ops[0].Log = []job.LogEntry{line(1)}
+	begin := func(bytes int64, messages int64) job.Output {
+		return job.Output{Stdout: job.StreamOutput{Lines: bytes / 5, Bytes: bytes}, Messages: messages}
+	}
+	vouched, open := opcode.KeptPart{Vouched: true, Stdout: 2}, opcode.KeptPart{}
+	for tries, want := range []opcode.Kept{
+		{Ended: true, Try: 1, Parts: []opcode.KeptPart{{Vouched: true, Stdout: 5, Stderr: 2}, vouched}},
+		{Ended: true, Try: 2, Op: 1, Begin: begin(10, 1), Parts: []opcode.KeptPart{open}},
+		{Ended: true, Try: 3, Op: 1, Begin: begin(15, 3), Parts: []opcode.KeptPart{vouched}},
+		{Try: 4, Op: 1, Begin: begin(20, 4), Parts: []opcode.KeptPart{open, open}},
+	} {
+		want.Mark, want.Surely = "[0, 0]\n", true
+		got, known := opcode.KeptOf(j, false, tries)
+		require.True(t, known)
+		require.Equal(t, want, got, "after %d tries", tries)
+	}
+	for _, tries := range []int{-1, 4} {
+		_, known := opcode.KeptOf(j, false, tries)
+		require.False(t, known)
 	}
 }
 
@@ -70,6 +109,10 @@ func TestNodesThatMayHaveKeptOutput(t *testing.T) {
 	require.True(t, k.MayHave(job.LogStdout, 6))
 	require.False(t, k.MayHave(job.LogStdout, 7))
 	require.False(t, k.MayHave(job.LogStderr, 0))
+	k.Begin.Stdout.Bytes = 20
+	require.True(t, k.MayHave(job.LogStdout, 26))
+	require.False(t, k.MayHave(job.LogStdout, 27))
+	k.Begin.Stdout.Bytes = 0
 	k.Parts = append(k.Parts, opcode.KeptPart{})
 	require.False(t, k.MayHave(job.LogStdout, 7), "the setting says no")
 	k.Surely = true

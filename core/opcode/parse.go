@@ -9,7 +9,6 @@ import (
 
 	"lockstep/core/demand"
 	"lockstep/core/rawjson"
-	"lockstep/core/retry"
 )
 
 // Draft is one opcode in the form to be stored: the normalised input, and the secrets removed from it.
@@ -181,10 +180,6 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 // checkTogether checks what no parameter shows alone: whether the locks that follow from all of them can be taken, and the command of a
 // declared opcode be made.
 func (op *Opcode) checkTogether(input json.RawMessage) *Invalid {
-	if retry.Of(input).Times > 0 && KeepsOutput(input, false) {
-		return &Invalid{Param: keepOutputKey, Text: "the output of a command that may be tried again cannot be kept in files: " +
-			"leave out keep_output or retry"}
-	}
 	if op.requiredLocks == nil {
 		return nil
 	}

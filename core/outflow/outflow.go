@@ -55,4 +55,7 @@ type Part struct {
 	Stream Stream `json:"stream"`
 	From   int64  `json:"from"` // bytes of the stream before the part, over all opcodes
 	To     int64  `json:"to"`   // bytes of the stream before the end of the part
+	// Tries is how many tries of the job's opcodes had ended before (job.LogTry). Each process of the job has kept files of its own; a part
+	// is of one process.
+	Tries int `json:"tries,omitempty"`
 }

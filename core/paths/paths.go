@@ -151,15 +151,29 @@ func KeptDirOf(id int64) string {
 // ParseKeptDirName is the inverse of the last element of [KeptDirOf].
 func ParseKeptDirName(base string) (id int64, ok bool) { return parseDecimal(base) }
 
-// KeptName is the name of the file in KeptDirOf for a stream of an opcode: "0.stdout", "0.stderr". The output of a stream over all
-// opcodes is the content of its files, in the order of the opcodes; an opcode without output may have no file.
-func KeptName(op int, stream string) string { return strconv.Itoa(op) + "." + stream }
+// KeptName is the name of the file in KeptDirOf for a stream of a try of an opcode, numbered from 1: "0.stdout", and from the second try
+// on "0.try2.stdout". The output of a stream is the content of its files, in the order of the opcodes and of their tries; a try without
+// output may have no file.
+func KeptName(op, try int, stream string) string {
+	if try > 1 {
+		return fmt.Sprintf("%d.%s%d.%s", op, keptTry, try, stream)
+	}
+	return strconv.Itoa(op) + "." + stream
+}
+
+const keptTry = "try"
 
 // ParseKeptName is the inverse of [KeptName].
-func ParseKeptName(base string) (op int64, stream string, ok bool) {
-	digits, stream, _ := strings.Cut(base, ".")
-	op, ok = parseDecimal(digits)
-	return op, stream, ok && (stream == "stdout" || stream == "stderr")
+func ParseKeptName(base string) (op, try int, stream string, ok bool) {
+	digits, rest, _ := strings.Cut(base, ".")
+	n, ok := parseDecimal(digits)
+	op, try, stream = int(n), 1, rest
+	if number, isLater := strings.CutPrefix(rest, keptTry); ok && isLater {
+		number, stream, _ = strings.Cut(number, ".")
+		n, ok = parseDecimal(number)
+		try, ok = int(n), ok && n > 1
+	}
+	return op, try, stream, ok && (stream == "stdout" || stream == "stderr")
 }
 
 func jobName(id int64) string {

@@ -171,17 +171,20 @@ func TestNumbersOfStarts(t *testing.T) {
 	}
 }
 
-// A name of kept output says the opcode and the stream, and no other name does.
+// A name of kept output says the opcode, the try and the stream, and no other name does.
 func TestNamesOfKeptOutput(t *testing.T) {
 	for _, stream := range []string{"stdout", "stderr"} {
 		for _, op := range []int{0, 9, 10, 4711} {
-			if got, of, ok := ParseKeptName(KeptName(op, stream)); got != int64(op) || of != stream || !ok {
-				t.Errorf("ParseKeptName(%q) = %d, %q, %v", KeptName(op, stream), got, of, ok)
+			for _, try := range []int{1, 2, 10} {
+				if got, number, of, ok := ParseKeptName(KeptName(op, try, stream)); got != op || number != try || of != stream || !ok {
+					t.Errorf("ParseKeptName(%q) = %d, %d, %q, %v", KeptName(op, try, stream), got, number, of, ok)
+				}
 			}
 		}
 	}
-	for _, name := range []string{"", "stdout", "0", "0.", ".stdout", "00.stdout", "-1.stdout", "0.stdout.tmp", "0.stdin"} {
-		if _, _, ok := ParseKeptName(name); ok {
+	for _, name := range []string{"", "stdout", "0", "0.", ".stdout", "00.stdout", "-1.stdout", "0.stdout.tmp", "0.stdin", "0.try1.stdout",
+		"0.try02.stdout", "0.try.stdout", "0.try2", "0.try2.stdin", "try2.stdout"} {
+		if _, _, _, ok := ParseKeptName(name); ok {
 			t.Errorf("%q is no kept output", name)
 		}
 	}

@@ -21,10 +21,11 @@ import (
 
 // Keeper has the files of jobs with --keep-output.
 type Keeper interface {
-	// Find returns what a job says of its kept output. fs.ErrNotExist says that this node knows no such job.
-	Find(job int64) (opcode.Kept, error)
-	// Open reads one stream of a job from a place on, over all opcodes, as far as the job accounts for it. fs.ErrNotExist says that
-	// nothing is kept here.
+	// Find returns what a job says of the kept output of the process that it had when so many tries had ended. fs.ErrNotExist says that
+	// this node knows no such job, or process.
+	Find(job int64, tries int) (opcode.Kept, error)
+	// Open reads one stream of that process from a place on, which counts the bytes of all processes and opcodes, as far as the job accounts
+	// for it. fs.ErrNotExist says that nothing is kept here.
 	Open(job int64, kept opcode.Kept, stream outflow.Stream, from int64) (io.ReadCloser, error)
 }
 
@@ -43,7 +44,7 @@ type part interface {
 
 // checkKept checks what a reader asks for.
 func checkKept(h end.Hello) error {
-	if k := h.Kept; k.Stream > outflow.Stderr || k.From < 0 || k.To < k.From {
+	if k := h.Kept; k.Stream > outflow.Stderr || k.From < 0 || k.To < k.From || k.Tries < 0 {
 		return errors.New("a part of kept output is not possible")
 	}
 	return nil
@@ -80,7 +81,7 @@ func (s *Server) sendKept(c *connection) error {
 // findKept is the first part of this node and the others that is not empty, with its first frame; that of this node if all are empty. The
 // error says that the reader must ask again: nobody knows what there is.
 func (s *Server) findKept(ctx context.Context, c *connection, buffer []byte) (part, outflow.Frame, error) {
-	kept, known, err := s.findJob(c.hello.Job)
+	kept, known, err := s.findJob(c.hello)
 	if err != nil {
 		return nil, outflow.Frame{}, err
 	}
@@ -115,12 +116,12 @@ func (s *Server) findKept(ctx context.Context, c *connection, buffer []byte) (pa
 	return own, first, nil
 }
 
-// findJob returns what a job says of its kept output; not known: this node has no such job.
-func (s *Server) findJob(id int64) (kept opcode.Kept, known bool, err error) {
+// findJob returns what a job says of the kept output that a reader asks for; not known: this node has no such job.
+func (s *Server) findJob(h end.Hello) (kept opcode.Kept, known bool, err error) {
 	if s.kept == nil {
 		return kept, false, nil
 	}
-	kept, err = s.kept.Find(id)
+	kept, err = s.kept.Find(h.Job, h.Kept.Tries)
 	if errors.Is(err, fs.ErrNotExist) {
 		return kept, false, nil
 	}
@@ -128,7 +129,7 @@ func (s *Server) findJob(id int64) (kept opcode.Kept, known bool, err error) {
 }
 
 // whoKeeps are the nodes that may have of a part what this node lacks. The job runs, or is known, at most at runsAt; the others may have
-// run it, the likeliest first. Most jobs keep nothing, and then no node is asked.
+// run it, the likeliest first. A try that has ended may have run on any of them, also while the job runs here. Most jobs keep nothing, and then no node is asked.
 func (s *Server) whoKeeps(h end.Hello, kept opcode.Kept, known bool) (runsAt, others []string) {
 	if known && len(kept.Parts) == 0 {
 		return nil, nil

@@ -52,6 +52,7 @@ func TestWhoIsAskedForKeptOutput(t *testing.T) {
 		"it may keep, and runs there": {second, &unsure, 0, []string{"n1"}},
 		"it had kept":                 {second, ptr(keptBytes(1000)), 900, []string{"n1", "n3"}},
 		"it had kept less":            {second, ptr(keptBytes(100)), 0, nil},
+		"a try ran elsewhere":         {master, ptr(keptBytes(1000)), 900, []string{"n2", "n3"}},
 		"it died":                     {second, &died, 900, []string{"n1", "n3"}},
 		"it may have kept, and died":  {second, &opcode.Kept{Ended: true, Parts: []opcode.KeptPart{{}}}, 0, nil},
 	} {

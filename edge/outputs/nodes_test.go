@@ -138,7 +138,7 @@ func (m *node) Lost(name string) bool {
 }
 
 // Find is part of outputs.Keeper.
-func (m *node) Find(job int64) (opcode.Kept, error) {
+func (m *node) Find(job int64, _ int) (opcode.Kept, error) {
 	m.all.mu.Lock()
 	defer m.all.mu.Unlock()
 	kept, known := m.all.jobs[job]
@@ -431,7 +431,7 @@ func (f keeperFunc) Open(_ int64, _ opcode.Kept, _ outflow.Stream, from int64) (
 	return f(from)
 }
 
-func (f keeperFunc) Find(int64) (opcode.Kept, error) { return running, nil }
+func (f keeperFunc) Find(int64, int) (opcode.Kept, error) { return running, nil }
 
 // running is a job that keeps its output.
 var running = opcode.Kept{Parts: []opcode.KeptPart{{}}, Surely: true}

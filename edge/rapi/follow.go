@@ -217,7 +217,8 @@ func (f *follower) writeEntries(entries []rawEntry) error {
 	return f.joinFirst()
 }
 
-// endTry writes what the process of a try sends at its end, and begins to read from the process of the next one.
+// endTry writes what the process of a try sends at its end, and begins to read from the process of the next one, before the entry that says so
+// is written.
 func (f *follower) endTry() {
 	_ = f.writeFirst() // f.Err is the error
 	for f.Streamed && f.frames != nil && f.Err == nil {
@@ -231,7 +232,6 @@ func (f *follower) endTry() {
 		}
 	}
 	wasStreamed := f.Streamed
-	f.NextTry(f)
 	f.complete, f.gaveUp = false, false
 	if wasStreamed && f.open != nil {
 		f.read()

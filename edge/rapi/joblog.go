@@ -101,6 +101,12 @@ func (e *rawEntry) entry() LogEntry {
 	case job.LogCut:
 		shown.Stream, shown.Text = StreamMissing, job.CutText
 		return shown
+	case job.LogTry:
+		var ended job.EndedTry
+		if json.Unmarshal(payload, &ended) == nil {
+			shown.Text = ended.String()
+			return shown
+		}
 	case job.LogMissing:
 		shown.Stream = StreamMissing
 		var missing job.MissingOutput

@@ -40,7 +40,8 @@ type output struct {
 	id   int64
 	only string // stream that is wanted; "": both
 
-	ends   outflow.Position // the files are read up to there
+	ends   outflow.Position // the files have nothing after it
+	until  []int64          // up to where the next parts of the files are read; after these parts, as far as there is something
 	buffer []byte           // of a frame from the files
 }
 
@@ -91,8 +92,17 @@ func (o *output) entry(e delivery.Entry) error {
 // errKeptUnknown fails a request: what is kept may be there, so it is not missing.
 var errKeptUnknown = &Failure{Code: http.StatusServiceUnavailable, Message: "Kept output cannot be read now; try again", RetryAfter: 2}
 
-// kept reads what the files have of a part of a stream (delivery.ReadKept). Without an answer the request fails.
+// kept reads what the files have of a part of a stream, up to the place that willMiss has found (delivery.ReadKept).
 func (o *output) kept(part outflow.Part, take func([]byte) bool) (at int64) {
+	if len(o.until) > 0 {
+		part.To = min(part.To, o.until[0])
+		o.until = o.until[1:]
+	}
+	return o.readKept(part, take)
+}
+
+// readKept reads what the files have of a part of a stream. Without an answer the request fails.
+func (o *output) readKept(part outflow.Part, take func([]byte) bool) (at int64) {
 	at = part.From
 	part.To = min(part.To, o.ends.Of(part.Stream))
 	if o.open == nil || !o.wants(part.Stream) || at >= part.To {
@@ -125,13 +135,18 @@ func (o *output) kept(part outflow.Part, take func([]byte) bool) (at int64) {
 	return at
 }
 
-// keptUntil is the place up to which the files have a part of a stream. They are asked once if they have all of it.
+// keptUntil is the place up to which the files have a part of a stream. They are asked once if they have all of it, and not for what comes
+// after the death of a process, of which the log does not know how much it is.
 func (o *output) keptUntil(part outflow.Part) int64 {
 	has := func(at int64) bool {
-		return o.kept(outflow.Part{Stream: part.Stream, From: at, To: at + 1}, func([]byte) bool { return true }) > at
+		return o.readKept(outflow.Part{Stream: part.Stream, From: at, To: at + 1, Tries: part.Tries}, func([]byte) bool { return true }) > at
 	}
+	if part.From >= part.To || part.To == math.MaxInt64 {
+		return part.To
+	}
+	part.To = max(part.From, min(part.To, o.ends.Of(part.Stream)))
 	switch {
-	case part.From >= part.To || has(part.To-1):
+	case part.From == part.To || has(part.To-1):
 		return part.To
 	case !has(part.From):
 		return part.From
@@ -139,20 +154,18 @@ func (o *output) keptUntil(part outflow.Part) int64 {
 	return part.From + int64(sort.Search(int(part.To-part.From), func(n int) bool { return !has(part.From + int64(n)) }))
 }
 
-// willMiss is how much of what is wanted the log and the files lack. It sets up to where the files are read.
+// willMiss is how much of what is wanted the log and the files lack. It finds up to where the files are read.
 func (o *output) willMiss(luxi Luxi, l jobLog) (bytes int64, err error) {
-	lost, cut := o.lost(l)
 	if o.ends, err = o.mayKeep(o.ctx, luxi, l); err != nil {
 		return 0, err
 	}
-	for s := range outflow.Stderr + 1 {
-		part := lost[s]
-		part.To = min(part.To, o.ends.Of(s))
-		if until := o.keptUntil(part); until < lost[s].To || !cut {
-			*o.ends.In(s) = until
-		}
-	}
-	return o.dry(l, func(part outflow.Part) int64 { return max(part.From, min(part.To, o.ends.Of(part.Stream))) }), o.Err
+	var until []int64
+	bytes = o.dry(l, func(part outflow.Part) int64 {
+		until = append(until, o.keptUntil(part))
+		return until[len(until)-1]
+	})
+	o.until = until
+	return bytes, o.Err
 }
 
 // dry is how much would be missing of what is wanted, if the files had each part of a stream up to the place that kept returns.
@@ -165,31 +178,27 @@ func (o *output) dry(l jobLog, kept func(outflow.Part) int64) (bytes int64) {
 	return dry.missed()
 }
 
-// lost is, by stream, from the first byte that the log has lost to the last one. cut: the process of the job has died, so that the files
-// may have more than the log knows of.
-func (o *output) lost(l jobLog) (parts [2]outflow.Part, cut bool) {
-	o.dry(l, func(part outflow.Part) int64 {
-		switch p := &parts[part.Stream]; {
-		case part.To == math.MaxInt64:
-			cut = true
-		case p.To == 0:
-			*p = part
-		default:
-			p.To = part.To
-		}
-		return part.To
-	})
-	return parts, cut
-}
-
 // mayKeep is the place after what the files of a job can have at most. Most jobs keep nothing, and then no node is asked. A job that has
-// ended vouches in its results for what was kept, unless its process has died.
+// ended vouches in its results for what was kept, unless a process of it has died. With tries it is not known where that is.
 func (o *output) mayKeep(ctx context.Context, luxi Luxi, l jobLog) (outflow.Position, error) {
-	lost, cut := o.lost(l)
+	var kept outflow.Position
+	lacks, cut, tried := false, false, false
+	for i := range l.entries {
+		switch e := l.entries[i].delivered(); e.Type {
+		case job.LogMissing:
+			lacks = true
+		case job.LogCut:
+			cut = true
+		case job.LogTry:
+			var ended job.EndedTry
+			_ = json.Unmarshal(e.Payload, &ended)
+			kept, tried = plus(kept, keptIn(ended.Result)), true
+		}
+	}
 	switch {
 	case cut || !IsFinal(l.status):
 		return everything, nil
-	case o.open == nil || lost == [2]outflow.Part{}:
+	case o.open == nil || !lacks:
 		return outflow.Position{}, nil
 	}
 	var rows [1][1][]json.RawMessage
@@ -197,13 +206,17 @@ func (o *output) mayKeep(ctx context.Context, luxi Luxi, l jobLog) (outflow.Posi
 	if err == nil && json.Unmarshal(data, &rows) != nil {
 		err = &wire.MalformedResponse{Err: errors.New("the results of a job cannot be read")}
 	}
-	var kept outflow.Position
 	for _, result := range rows[0][0] {
-		bytes := keptIn(result)
-		kept.Stdout += bytes.Stdout
-		kept.Stderr += bytes.Stderr
+		kept = plus(kept, keptIn(result))
+	}
+	if tried && kept != (outflow.Position{}) {
+		kept = everything
 	}
 	return kept, err
+}
+
+func plus(a, b outflow.Position) outflow.Position {
+	return outflow.Position{Stdout: a.Stdout + b.Stdout, Stderr: a.Stderr + b.Stderr}
 }
 
 // keptIn is what the result of an opcode says of its kept output, in bytes: {"kept": ...} or ["Class", [text, {"kept": ...}]].

@@ -34,7 +34,7 @@ import (
 // keptOutput is what is kept of one job's streams.
 type keptOutput [2][]byte
 
-func (k *keptOutput) Find(int64) (opcode.Kept, error) {
+func (k *keptOutput) Find(int64, int) (opcode.Kept, error) {
 	return opcode.Kept{Parts: []opcode.KeptPart{{}}}, nil
 }
 
@@ -157,12 +157,12 @@ func TestADownloadHasTheKeptOutput(t *testing.T) {
 		dropped, asked int
 	}{
 		{keptOutput{}, "", "first\nerror\nsecond\n", 17, 0},
-		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "", "first\n0123456789ABCDerror\nsecond\nxyz", 0, 5},
-		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stdout", "first\n0123456789second\nxyz", 0, 3},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "", "first\n0123456789ABCDerror\nsecond\nxyz", 0, 6},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stdout", "first\n0123456789second\nxyz", 0, 4},
 		{keptOutput{[]byte("FIRST\n0123456789SECOND\nxyz"), []byte("ABCDERROR\n")}, "stderr", "ABCDerror\n", 0, 2},
 		{keptOutput{[]byte("FIRST\n01234"), nil}, "", "first\n01234error\nsecond\n", 12, 2},
 		{keptOutput{[]byte("FIRST\n01234"), nil}, "stdout", "first\n01234second\n", 8, 2},
-		{keptOutput{[]byte("FIRST\n0123456789SECOND\nx"), []byte("ABCD")}, "", "first\n0123456789ABCDerror\nsecond\nx", 2, 5},
+		{keptOutput{[]byte("FIRST\n0123456789SECOND\nx"), []byte("ABCD")}, "", "first\n0123456789ABCDerror\nsecond\nx", 2, 6},
 		{keptOutput{[]byte("FIRST\n"), nil}, "stderr", "error\n", 4, 0},
 	} {
 		b.kept = c.kept
@@ -192,6 +192,39 @@ func closedAtOnce() (*os.File, error) {
 		err = write.Close()
 	}
 	return read, err
+}
+
+// Each try of a job has kept files of its own. What its log has dropped comes from these, also if the last try has kept nothing.
+func TestADownloadHasTheKeptOutputOfAllTries(t *testing.T) {
+	for _, c := range []struct {
+		kept    string
+		body    string
+		dropped int
+	}{
+		{"first\nab\nsecond\ncd\n", "first\nab\nsecond\ncd\n", 0},
+		{"first\nab\nsecond\nc", "first\nab\nsecond\nc", 2},
+		{"first\n", "first\nsecond\n", 6},
+	} {
+		b := newOutputServer(t)
+		b.results = "[null]"
+		l := &logText{}
+		l.add("stdout", "first")
+		l.drop(3, 0)
+		l.entries = append(l.entries, []any{len(l.entries) + 1, []int{5, 6}, job.LogTry,
+			job.EndedTry{Try: 1, Most: 2, Result: json.RawMessage(`["OpExecError", ["text", {"kept": {"stdout": {"bytes": 9}}}]]`)}})
+		l.written.Messages++
+		l.add("stdout", "second")
+		l.drop(3, 0)
+		b.setLog("error", l)
+		b.kept[0] = []byte(c.kept)
+		got := b.do("GET", "/3/jobs/7/log", "reader:secret", "")
+		require.Equal(t, 200, got.code, got.body)
+		require.Equal(t, c.body, got.body)
+		require.Equal(t, strconv.Itoa(c.dropped), got.header.Get("Lockstep-Dropped-Bytes"))
+		f := b.follow("")
+		f.wants(c.body)
+		f.ends(c.dropped)
+	}
 }
 
 // The process of the job has died: the files have output that it had not saved in the log.

@@ -53,9 +53,11 @@ type Delivery struct {
 	Missing   job.Output
 	Uncounted bool  // of Missing, not all lines are known
 	Err       error // the first error of a write
+	Tries     int   // ended tries in the log so far, after each of which another process sends and keeps
 
 	begins  outflow.Position // where the process has begun to send
-	keptEnd [2]bool          // by stream: the files have nothing of a place up to which was asked
+	keptEnd [2]bool          // by stream: the files of the process have nothing of a place up to which was asked
+	cut     bool             // the process has died, and sent what is not in the log
 }
 
 // StreamName is a stream as the log calls it.
@@ -101,14 +103,18 @@ func (d *Delivery) Begin(at outflow.Position) {
 	}
 }
 
-// NextTry says that all output of a try is over that the log knows, and that the output of another process follows. What the process of
-// the try has not sent is missing.
-func (d *Delivery) NextTry(to Target) {
+// endTry takes an entry which says that all output of a try is over that the log knows, and that the output of another process follows.
+// What the process of the try has not sent, and not kept, is missing.
+func (d *Delivery) endTry(to Target) {
 	at := PositionIn(&d.Account)
 	d.upTo(to, outflow.Stdout, at.Stdout)
 	d.upTo(to, outflow.Stderr, at.Stderr)
-	// The process of a lost try may have sent what the log does not have; the account says that this is uncertain.
-	d.Have, d.Streamed, d.begins = at, false, outflow.Position{}
+	if d.cut {
+		d.afterCut(to)
+	}
+	d.Tries++
+	// The process of a lost try may have sent or kept what the log does not have; the account says that this is uncertain.
+	d.Have, d.Streamed, d.begins, d.keptEnd, d.cut = at, false, outflow.Position{}, [2]bool{}, false
 }
 
 // Loses reports whether the next entry of the log says that output is lost.
@@ -145,6 +151,10 @@ func (d *Delivery) Entry(to Target, e Entry) (shows bool) {
 		return false
 	case e.Type == job.LogCut && !d.Streamed:
 		d.afterCut(to)
+	case e.Type == job.LogCut:
+		d.cut = true
+	case e.Type == job.LogTry:
+		d.endTry(to)
 	}
 	return true
 }
@@ -176,11 +186,11 @@ func (d *Delivery) fromKept(to Target, s outflow.Stream, from, until int64) (at 
 	if d.Kept == nil || d.keptEnd[s] {
 		return from
 	}
-	at = d.Kept(outflow.Part{Stream: s, From: from, To: until}, func(output []byte) bool {
+	at = d.Kept(outflow.Part{Stream: s, From: from, To: until, Tries: d.Tries}, func(output []byte) bool {
 		to.Output(s, output)
 		return d.Err == nil
 	})
-	d.keptEnd[s] = at < until // what is kept of a stream is its beginning
+	d.keptEnd[s] = at < until // what a process keeps of a stream is its beginning
 	return at
 }
 
@@ -233,7 +243,7 @@ func (d *Delivery) rest(to Target, f outflow.Frame) {
 	}
 }
 
-// RestOfLog passes what is in the whole log of a job and was not shown: the process does not send its rest.
+// RestOfLog passes what is in the whole log of a job and was not shown: the process, the last one of the job, does not send its rest.
 func (d *Delivery) RestOfLog(to Target, entries iter.Seq[Entry]) {
 	var log job.OutputAccount
 	cut := false
@@ -243,7 +253,7 @@ func (d *Delivery) RestOfLog(to Target, entries iter.Seq[Entry]) {
 		if name, output, ok := job.DecodeOutput(e.Type, e.Payload); ok && len(output) > 0 {
 			d.rest(to, outflow.Frame{At: at, Stream: StreamOf(name), Output: output})
 		}
-		cut = cut || e.Type == job.LogCut
+		cut = e.Type == job.LogCut || cut && e.Type != job.LogTry
 	}
 	d.rest(to, outflow.Frame{At: PositionIn(&log)})
 	// After a failover the log may be shorter than what the former master has shown of it, so its last entries have known serials.

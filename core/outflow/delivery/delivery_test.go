@@ -173,3 +173,80 @@ func (r *reader) askedInOrder() {
 		}
 	}
 }
+
+// tried is a job whose tries have written and kept to stdout what kept says, of which the log knows only so much.
+type tried struct {
+	t     *testing.T
+	kept  []string
+	begin []int64 // place of each try
+	shown strings.Builder
+	lacks int64
+}
+
+func (r *tried) Output(_ outflow.Stream, output []byte) { r.shown.Write(output) }
+func (r *tried) Lacks(g Gap)                            { r.lacks += g.Stdout.Bytes }
+
+func (r *tried) read(part outflow.Part, take func([]byte) bool) int64 {
+	kept := r.kept[part.Tries]
+	to := min(part.To, r.begin[part.Tries]+int64(len(kept)))
+	if part.Stream != outflow.Stdout || to <= part.From {
+		return part.From
+	}
+	take([]byte(kept[part.From-r.begin[part.Tries] : to-r.begin[part.Tries]]))
+	return to
+}
+
+func (r *tried) entry(d *Delivery, kind string, payload any) {
+	encoded, err := json.Marshal(payload)
+	require.NoError(r.t, err)
+	if d.Entry(r, Entry{Type: kind, Payload: encoded}) {
+		if _, output, ok := job.DecodeOutput(kind, encoded); ok {
+			r.shown.Write(output)
+		}
+	}
+}
+
+// lost is a log entry about bytes that the log has dropped.
+func (r *tried) lost(d *Delivery, missing, written int64) {
+	var m job.MissingOutput
+	m.Missing.Stdout.Bytes, m.Written.Stdout.Bytes = missing, written
+	r.entry(d, job.LogMissing, m)
+}
+
+// Each try has files of its own. What the log has dropped of a try, and what the process of a lost try had not saved there, come from
+// these; a try whose files are gone is missing, and the next one is not.
+func TestTheFilesOfEachTry(t *testing.T) {
+	r := &tried{t: t, kept: []string{"1 a\n1 b\n", "2 a\n2 b\n2 more\n", "", "4 a\n4 b\n"}, begin: []int64{0, 8, 16, 20}}
+	d := Delivery{Kept: r.read}
+	r.lost(&d, 4, 4)
+	r.entry(&d, job.LogStdout, "1 b")
+	r.entry(&d, job.LogTry, job.EndedTry{Try: 1})
+	require.Equal(t, r.kept[0], r.shown.String())
+	r.entry(&d, job.LogStdout, "2 a")
+	r.lost(&d, 4, 16)
+	r.entry(&d, job.LogCut, nil)
+	require.Equal(t, r.kept[0]+r.kept[1], r.shown.String(), "the log of the lost try ends before its files")
+	r.entry(&d, job.LogTry, job.EndedTry{Try: 2})
+	r.lost(&d, 4, 20)
+	r.entry(&d, job.LogTry, job.EndedTry{Try: 3})
+	require.EqualValues(t, 4, r.lacks)
+	r.lost(&d, 4, 24)
+	r.entry(&d, job.LogStdout, "4 b")
+	require.Equal(t, strings.Join(r.kept, ""), r.shown.String())
+	require.EqualValues(t, 4, r.lacks)
+}
+
+// The process of a lost try has sent a part of its output. The files have the rest, also what is not in the log.
+func TestALostTryThatWasSent(t *testing.T) {
+	r := &tried{t: t, kept: []string{"1 a\n1 b\n1 c\n", "2 a\n"}, begin: []int64{0, 4}}
+	d := Delivery{Kept: r.read}
+	d.Frame(r, outflow.Frame{Output: []byte("1 a\n1 ")})
+	r.entry(&d, job.LogStdout, "1 a")
+	r.entry(&d, job.LogCut, nil)
+	r.entry(&d, job.LogTry, job.EndedTry{Try: 1})
+	require.Equal(t, r.kept[0], r.shown.String())
+	d.Frame(r, outflow.Frame{At: outflow.Position{Stdout: 4}, Output: []byte("2 a\n")})
+	d.Frame(r, outflow.Frame{At: outflow.Position{Stdout: 8}})
+	require.Equal(t, strings.Join(r.kept, ""), r.shown.String())
+	require.Zero(t, r.lacks)
+}

@@ -25,7 +25,6 @@ const (
 type LiveView interface {
 	ShowChange(c Change)
 	StreamBegins(at outflow.Position)
-	TryEnds()
 	ShowPiece(p Piece)
 	ShowRest(entries []LogEntry)
 	// Keeps reports whether the kept files have all output that the log has lost, as entries of it say.
@@ -142,7 +141,6 @@ func (l *Live) awaitTry() (done bool) {
 // nextTry goes on after a try.
 func (l *Live) nextTry() (done bool) {
 	l.Close()
-	l.View.TryEnds()
 	c := l.next
 	l.next, l.timer, l.opened = nil, nil, false
 	l.streamed, l.complete, l.broken, l.gaveUp, l.lacks, l.cut = false, false, false, false, false, false

@@ -71,7 +71,12 @@ func (v *Views) Keeps(entries []LogEntry) bool {
 
 // keepsByte reports whether the files have the byte at a place; of none, with a negative place, they have it.
 func (v *Views) keepsByte(s outflow.Stream, at int64) bool {
-	return at < 0 || v.Lines.Kept(end.Kept{Stream: s, From: at, To: at + 1}, func([]byte) bool { return true }) > at
+	tries := v.Lines.Tries
+	if v.JSON {
+		tries = v.Events.Tries
+	}
+	part := end.Kept{Stream: s, From: at, To: at + 1, Tries: tries}
+	return at < 0 || v.Lines.Kept(part, func([]byte) bool { return true }) > at
 }
 
 // Show shows log entries, and what is missing before them.
@@ -87,12 +92,6 @@ func (v *Views) Show(entries []LogEntry) {
 func (v *Views) StreamBegins(at outflow.Position) {
 	v.Events.Begin(at)
 	v.Lines.Begin(at)
-}
-
-// TryEnds says that another process brings the output from here on.
-func (v *Views) TryEnds() {
-	v.Events.NextTry(&v.Events)
-	v.Lines.NextTry(&v.Lines)
 }
 
 // ShowPiece shows output of a Stream, as far as the log has not brought it already.

@@ -119,6 +119,9 @@ func (p infoPrinter) tries(opcode opcodeInfo) {
 		default:
 			text += fmt.Sprintf(", log lines %d to %d", from, t.LogTo)
 		}
+		if kept := opcode.keptOf(t); kept != nil {
+			text += "\n        Kept: " + term.Visible(kept.String())
+		}
 		fmt.Fprintln(p.out, text)
 		from = max(from, t.LogTo+1)
 	}

@@ -3,8 +3,11 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/dustin/go-humanize"
+
+	"lockstep/core/job"
 )
 
 // keptOutput is what the result of an opcode says of its kept output (--keep-output), as the job process writes it.
@@ -33,6 +36,21 @@ func keptIn(result json.RawMessage) (kept *keptOutput, rest json.RawMessage) {
 		return kept, result
 	}
 	return kept, rest
+}
+
+// keptOf is the kept output of an ended try, of which the log has the result; nil: there is none.
+func (o opcodeInfo) keptOf(t tryInfo) *keptOutput {
+	i := slices.IndexFunc(o.Log, func(l logLine) bool { return l.Serial == t.LogTo })
+	if i < 0 {
+		return nil
+	}
+	var ended job.EndedTry
+	typ, payload := job.FromMessage(o.Log[i].Type, o.Log[i].Payload)
+	if typ != job.LogTry || json.Unmarshal(payload, &ended) != nil {
+		return nil
+	}
+	kept, _ := keptIn(ended.Result)
+	return kept
 }
 
 func (k *keptOutput) String() string {

@@ -19,7 +19,7 @@ import (
 type keptFiles string
 
 // Find is part of outputs.Keeper. A job moves from the queue to the archive.
-func (dir keptFiles) Find(id int64) (opcode.Kept, error) {
+func (dir keptFiles) Find(id int64, tries int) (opcode.Kept, error) {
 	content, err := dir.read(paths.JobPath(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		content, err = dir.read(paths.ArchivePath(id))
@@ -31,7 +31,11 @@ func (dir keptFiles) Find(id int64) (opcode.Kept, error) {
 	if err != nil {
 		return opcode.Kept{}, err
 	}
-	return opcode.KeptOf(j, dir.byDefault()), nil
+	kept, known := opcode.KeptOf(j, dir.byDefault(), tries)
+	if !known { // this node's copy of the job may be behind
+		return kept, fs.ErrNotExist
+	}
+	return kept, nil
 }
 
 func (dir keptFiles) read(path string) ([]byte, error) {
@@ -61,5 +65,10 @@ func (dir keptFiles) Open(id int64, kept opcode.Kept, stream outflow.Stream, fro
 			sizes[i] = persistence.Growing
 		}
 	}
-	return persistence.OpenKept(string(dir), id, kept.Mark, name, sizes, from)
+	offset := from - kept.BeginOf(name)
+	if offset < 0 { // of another process
+		return nil, fs.ErrNotExist
+	}
+	files := persistence.KeptFiles{Stream: name, Op: kept.Op, Try: kept.Try, Sizes: sizes}
+	return persistence.OpenKept(string(dir), id, kept.Mark, files, offset)
 }
