@@ -1391,6 +1391,7 @@ type JobStatesChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	Archived      []int64                `protobuf:"varint,2,rep,packed,name=archived,proto3" json:"archived,omitempty"`
+	EndedTries    int64                  `protobuf:"varint,3,opt,name=ended_tries,json=endedTries,proto3" json:"ended_tries,omitempty"` // tries that have ended and are followed by another one, since the message before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1437,6 +1438,13 @@ func (x *JobStatesChanged) GetArchived() []int64 {
 		return x.Archived
 	}
 	return nil
+}
+
+func (x *JobStatesChanged) GetEndedTries() int64 {
+	if x != nil {
+		return x.EndedTries
+	}
+	return 0
 }
 
 // OrderJob is a client order for one job. CANCEL: the job does not begin, or does not begin
@@ -2340,10 +2348,12 @@ const file_job_proto_rawDesc = "" +
 	"\x04info\x18\x01 \x01(\v2\x1a.lockstep.messages.JobInfoR\x04info\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\".\n" +
 	"\x10SubscribeAllJobs\x12\x1a\n" +
-	"\bprogress\x18\x01 \x01(\bR\bprogress\"^\n" +
+	"\bprogress\x18\x01 \x01(\bR\bprogress\"\x7f\n" +
 	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
-	"\barchived\x18\x02 \x03(\x03R\barchived\"\xbd\x02\n" +
+	"\barchived\x18\x02 \x03(\x03R\barchived\x12\x1f\n" +
+	"\vended_tries\x18\x03 \x01(\x03R\n" +
+	"endedTries\"\xbd\x02\n" +
 	"\bOrderJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x124\n" +

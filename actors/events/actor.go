@@ -47,6 +47,8 @@ type Feed interface {
 	Missed(why string)
 	// Ended is called once for each end of a job.
 	Ended(End)
+	// TriesEnded takes how many tries have ended that were not the last ones of their opcodes.
+	TriesEnded(tries int64)
 	// Waited takes how long an owner has waited for locks that it got or no longer wants.
 	Waited(d time.Duration)
 	// Waiting takes the number of owners that wait for locks now.
@@ -67,6 +69,7 @@ type Discard struct{}
 func (Discard) Publish(Kind, []byte) {}
 func (Discard) Missed(string)        {}
 func (Discard) Ended(End)            {}
+func (Discard) TriesEnded(int64)     {}
 func (Discard) Waited(time.Duration) {}
 func (Discard) Waiting(int)          {}
 

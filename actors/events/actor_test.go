@@ -24,6 +24,7 @@ type feed struct {
 	published []string
 	missed    []string
 	ends      []events.End
+	tries     int64 // that have ended
 	waits     []time.Duration
 	waiting   int
 }
@@ -33,6 +34,7 @@ func (f *feed) Publish(kind events.Kind, data []byte) {
 }
 func (f *feed) Missed(why string)      { f.missed = append(f.missed, why) }
 func (f *feed) Ended(e events.End)     { f.ends = append(f.ends, e) }
+func (f *feed) TriesEnded(n int64)     { f.tries += n }
 func (f *feed) Waited(d time.Duration) { f.waits = append(f.waits, d) }
 func (f *feed) Waiting(owners int)     { f.waiting = owners }
 
@@ -88,6 +90,15 @@ func TestJobs(t *testing.T) {
 		require.Equal(t, `job {"id":7,"archived":true}`, told[3])
 		require.Equal(t, []events.End{
 			{Status: "success", Started: true, Waited: 2 * time.Second, Ran: 7 * time.Second}, {Status: "canceled"}}, b.feed.ends)
+	})
+}
+
+func TestEndedTries(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.send(&messages.JobStatesChanged{EndedTries: 1})
+		b.send(&messages.JobStatesChanged{Archived: []int64{7}})
+		b.send(&messages.JobStatesChanged{EndedTries: 2})
+		require.EqualValues(t, 3, b.feed.tries)
 	})
 }
 

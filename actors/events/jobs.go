@@ -55,6 +55,9 @@ func (e *events) jobStatesChanged(ctx actor.Context, m *messages.JobStatesChange
 			e.config.Feed.Ended(end(info))
 		}
 	}
+	if m.EndedTries > 0 {
+		e.config.Feed.TriesEnded(m.EndedTries)
+	}
 	for _, id := range m.Archived {
 		e.publish(ctx, Jobs, archivedEvent{ID: id, Archived: true})
 	}

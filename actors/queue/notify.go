@@ -61,7 +61,7 @@ func (q *queue) notifyAllSubscribers(ctx actor.Context, infos ...*messages.JobIn
 }
 
 func (q *queue) publishChanges(ctx actor.Context, changes *messages.JobStatesChanged) {
-	if len(changes.Jobs)+len(changes.Archived) == 0 {
+	if len(changes.Jobs)+len(changes.Archived) == 0 && changes.EndedTries == 0 {
 		return
 	}
 	kit.Publish(ctx, q.subscribers.all, changes)

@@ -56,6 +56,7 @@ func (q *queue) writeTry(ctx actor.Context, e *entry, j *job.Job, tries int) {
 		ctx.Send(q.config.Locks, &messages.JobCleanedUp{Id: id})
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		q.enqueue(ctx, e)
+		q.publishChanges(ctx, &messages.JobStatesChanged{EndedTries: 1})
 		q.notifySubscribers(ctx, e.info, encoded)
 	})
 }

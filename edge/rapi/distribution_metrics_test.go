@@ -26,3 +26,12 @@ func TestDistributionMetrics(t *testing.T) {
 	require.NotContains(t, text, "refused")
 	require.NotContains(t, text, `file="ssconf"`)
 }
+
+// The metrics count the tries that have ended.
+func TestEndedTriesAreCounted(t *testing.T) {
+	b := newTestServer(t)
+	require.Contains(t, b.do("GET", "/metrics", "", "").body, "lockstep_tries_ended_total 0\n")
+	b.feed.TriesEnded(1)
+	b.feed.TriesEnded(2)
+	require.Contains(t, b.do("GET", "/metrics", "", "").body, "lockstep_tries_ended_total 3\n")
+}

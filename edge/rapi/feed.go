@@ -40,6 +40,7 @@ type Feed struct {
 	changed    chan struct{} // closed at the next event; nil: no stream waits for it
 
 	jobsEnded   *prometheus.CounterVec
+	triesEnded  prometheus.Counter
 	queueTimes  prometheus.Histogram
 	runTimes    *prometheus.HistogramVec
 	lockWaits   prometheus.Histogram
@@ -56,6 +57,8 @@ func NewFeed(now time.Time) *Feed {
 		epoch: strconv.FormatInt(now.UnixNano(), 36), nextNumber: 1,
 		jobsEnded: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockstep_jobs_ended_total",
 			Help: "Jobs that this daemon has seen end, by status."}, []string{"status"}),
+		triesEnded: prometheus.NewCounter(prometheus.CounterOpts{Name: "lockstep_tries_ended_total",
+			Help: "Tries that this daemon has seen fail, and after which the command is tried again."}),
 		queueTimes: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockstep_job_wait_seconds", Buckets: jobBuckets,
 			Help: "Time from the submission of a job to its start, of jobs that have ended."}),
 		runTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockstep_job_run_seconds", Buckets: jobBuckets,
@@ -68,7 +71,7 @@ func NewFeed(now time.Time) *Feed {
 }
 
 func (f *Feed) collectors() []prometheus.Collector {
-	return []prometheus.Collector{f.jobsEnded, f.queueTimes, f.runTimes, f.lockWaits, f.lockWaiters}
+	return []prometheus.Collector{f.jobsEnded, f.triesEnded, f.queueTimes, f.runTimes, f.lockWaits, f.lockWaiters}
 }
 
 // Publish is part of events.Feed. It gives the event the next number, wakes those who listen, and drops the oldest events beyond the
@@ -109,6 +112,9 @@ func (f *Feed) Ended(e events.End) {
 		f.runTimes.WithLabelValues(e.Status).Observe(e.Ran.Seconds())
 	}
 }
+
+// TriesEnded is part of events.Feed. It counts ended tries in the metrics; the last one of an opcode is the end of its job.
+func (f *Feed) TriesEnded(tries int64) { f.triesEnded.Add(float64(tries)) }
 
 // Waited is part of events.Feed. It counts a wait for locks that has ended in the metrics.
 func (f *Feed) Waited(d time.Duration) { f.lockWaits.Observe(d.Seconds()) }
