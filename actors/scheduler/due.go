@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -38,6 +40,19 @@ func (s *scheduler) isDue(j *scheduledJob) bool {
 		s.notDue.Push(notDue{j.id, at})
 	}
 	return false
+}
+
+// notDueJobs are the jobs that only wait for their time, in the order of these times.
+func (s *scheduler) notDueJobs() (ids []job.ID) {
+	waiting := slices.DeleteFunc(slices.Clone(s.notDue.Items()), func(n notDue) bool {
+		j := s.jobs[n.id]
+		return j == nil || !j.timed || j.due.DueUs != n.at.UnixMicro() || j.barred()
+	})
+	slices.SortFunc(waiting, func(a, b notDue) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	for _, n := range waiting {
+		ids = append(ids, n.id)
+	}
+	return ids
 }
 
 // takeDue considers the jobs that have become due. One that has left, or has another time, is only forgotten.

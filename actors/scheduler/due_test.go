@@ -6,9 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/kittest"
+	"lockstep/actors/scheduler"
 	"lockstep/core/forecast"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
+	"lockstep/core/sched"
 	"lockstep/messages"
 )
 
@@ -64,5 +67,30 @@ func TestASnapshotOfAJobThatIsNotDue(t *testing.T) {
 		require.Empty(t, w.First)
 		require.Equal(t, []job.ID{1}, idsOf(w.Waiting))
 		require.Equal(t, forecast.Due, w.Waiting[0].Obstacle)
+	})
+}
+
+// The jobs that only wait for their time are in a snapshot that asks for them, in the order of their times. One that is held is not.
+func TestASnapshotOfTheJobsThatAreNotDue(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.expectJobsRequest()
+		b.reconfigure(5, `{"order": "expected"}`)
+		now := b.Env.Env.Clock().Now()
+		held := retriedAt(now.Add(time.Second), 3)
+		held.Held, held.HeldBy = true, "ann"
+		b.answerJobsRequest(nil, all(retriedAt(now.Add(time.Minute), 1), retriedAt(now.Add(time.Second), 2), held, retriedAt(now.Add(time.Second), 4)))
+		b.sendEnded(4, job.Canceled)
+		require.Empty(t, b.snapshot().World().Waiting)
+		b.process.Ask(b.scheduler, &scheduler.TakeSnapshot{Request: 5, NotDue: true})
+		w := kittest.Expect[*scheduler.Snapshot](b.process).World()
+		require.Equal(t, []job.ID{2, 1}, idsOf(w.Waiting))
+		for _, order := range []sched.Order{sched.Expected, sched.Plain} {
+			w.Settings.Order = order
+			estimates := forecast.Estimates(w, func() bool { return true })
+			require.Len(t, estimates, 2)
+			require.Equal(t, forecast.Due, estimates[0].Obstacle)
+			require.Equal(t, now.Add(time.Second).UnixMicro(), estimates[0].LaterThan.UnixMicro())
+			require.Equal(t, now.Add(time.Minute).UnixMicro(), estimates[1].LaterThan.UnixMicro())
+		}
 	})
 }

@@ -23,6 +23,7 @@ const SnapshotMax = 1_000
 type TakeSnapshot struct {
 	Request uint64
 	Ids     []int64
+	NotDue  bool // the snapshot has to have the jobs that only wait for their time, too, the first ones of them
 }
 
 // Snapshot answers TakeSnapshot with a copy of what the scheduler knows. Its values do not change.
@@ -93,6 +94,11 @@ func (s *scheduler) takeSnapshot(ctx actor.Context, m *TakeSnapshot) {
 	for _, id := range m.Ids {
 		s.copyOther(a, job.ID(id))
 	}
+	if m.NotDue {
+		for _, id := range s.notDueJobs() {
+			s.copyOther(a, id)
+		}
+	}
 	ctx.Respond(a)
 }
 
@@ -125,7 +131,7 @@ func (s *scheduler) copyOther(a *Snapshot, id job.ID) {
 		case verb == filter.Pause && j.paused(), verb == filter.Reject && !j.running:
 			waiting.Obstacle, waiting.By = forecast.Filter, j.verdict.Rule
 		case j.due != nil && !j.running && j.due.DueUs > a.world.Now.UnixMicro():
-			waiting.Obstacle = forecast.Due
+			waiting.Obstacle, waiting.Due = forecast.Due, time.UnixMicro(j.due.DueUs)
 		case len(waiting.After) == 0 && waiting.Obstacle == forecast.NoObstacle:
 			waiting.Obstacle = forecast.Behind // it is between two opcodes, and has not asked for the next one
 		}

@@ -48,7 +48,8 @@ type Wait struct {
 	Jobs []job.ID
 }
 
-// Estimates are those of all jobs of a world, in the order of starts; running jobs first, unknown starts last. more is
+// Estimates are those of all jobs of a world, in the order of starts; running jobs first, then unknown starts, and last jobs that are not
+// due, in the order of their times. more is
 // asked before each step of a play, and false ends it: jobs that have not started then have LaterThan. In other orders
 // than sched.Expected the order is that of the candidates, and nothing is known of pending jobs.
 func Estimates(w *World, more func() bool) []Estimate {
@@ -77,13 +78,18 @@ func inOtherOrder(w *World) []Estimate {
 	var all []Estimate
 	for i, list := range [][]Job{w.Running, w.First, w.Waiting, w.Beyond} {
 		for _, j := range list {
-			all = append(all, Estimate{ID: j.ID, Running: i == 0, Obstacle: OtherOrder, By: string(w.Settings.Order)})
+			e := Estimate{ID: j.ID, Running: i == 0, Obstacle: OtherOrder, By: string(w.Settings.Order)}
+			if j.Obstacle == Due {
+				e.Obstacle, e.By, e.LaterThan = Due, "", j.Due
+			}
+			all = append(all, e)
 		}
 	}
 	return all
 }
 
-// compareStarts orders estimates: running jobs, then those with a known start, by the likely one, then the others.
+// compareStarts orders estimates: running jobs, then those with a known start, by the likely one, then the others, and last those that are
+// not due, by their times.
 func compareStarts(a, b Estimate) int {
 	rank := func(e Estimate) int {
 		switch {
@@ -91,14 +97,19 @@ func compareStarts(a, b Estimate) int {
 			return 0
 		case e.Start.known():
 			return 1
+		case e.Obstacle == Due:
+			return 3
 		}
 		return 2
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Start.Likely.Compare(b.Start.Likely))
+	if c := cmp.Or(cmp.Compare(rank(a), rank(b)), a.Start.Likely.Compare(b.Start.Likely)); c != 0 || a.Obstacle != Due {
+		return c
+	}
+	return a.LaterThan.Compare(b.LaterThan)
 }
 
 func estimate(w *World, plays [3]*play, j *Job) Estimate {
-	e := Estimate{ID: j.ID, Obstacle: j.Obstacle, By: j.By}
+	e := Estimate{ID: j.ID, Obstacle: j.Obstacle, By: j.By, LaterThan: j.Due}
 	typical := plays[Typical].jobs[j.ID]
 	if typical == nil {
 		return e

@@ -34,6 +34,7 @@ type Job struct {
 	After      []job.ID  // the jobs that it waits for
 	Obstacle   Obstacle  // why it has no estimate
 	By         string    // who or what the obstacle is, for people; may be empty
+	Due        time.Time // of the obstacle Due: the job does not start before
 }
 
 // Op is an opcode that has not ended.

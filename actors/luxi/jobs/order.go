@@ -43,7 +43,7 @@ func lockstepOrder(c *request, ctx actor.Context, args []json.RawMessage) error 
 	if high != nil {
 		included = append(slices.Clone(ids), int64(*high))
 	}
-	c.askSnapshot(ctx, included, func(ctx actor.Context, s *scheduler.Snapshot) {
+	c.askSnapshot(ctx, scheduler.TakeSnapshot{Ids: included, NotDue: asked == nil}, func(ctx actor.Context, s *scheduler.Snapshot) {
 		world := s.World()
 		estimates := forecast.Estimates(world, c.playTime())
 		order := answer.Order{Estimate: true, Order: string(s.Order()), Jobs: []answer.Estimate{}}

@@ -90,9 +90,13 @@ func (c *request) askExplanations(ctx actor.Context, ids []int64, then func(acto
 		func(ctx actor.Context, a *messages.ExplainJobsResult) { then(ctx, a.Jobs) })
 }
 
-// askSnapshot asks the scheduler for what estimates of these jobs are computed from.
-func (c *request) askSnapshot(ctx actor.Context, ids []int64, then func(actor.Context, *scheduler.Snapshot)) {
-	q := call.ToCore(c.Config.Scheduler, func(number uint64) any { return &scheduler.TakeSnapshot{Request: number, Ids: ids} })
+// askSnapshot asks the scheduler for what estimates are computed from.
+func (c *request) askSnapshot(ctx actor.Context, m scheduler.TakeSnapshot, then func(actor.Context, *scheduler.Snapshot)) {
+	q := call.ToCore(c.Config.Scheduler, func(number uint64) any {
+		asked := m
+		asked.Request = number
+		return &asked
+	})
 	call.Ask(c.Call, ctx, q, then)
 }
 
