@@ -11,7 +11,7 @@ import (
 // failed it, has one log entry output-cut if its command has begun. An opcode whose process has written its end has none. Each lost try
 // of an opcode has one more.
 type checkOutput struct {
-	begun   map[string]bool // by opcode and tag: commands that have begun
+	begun   map[string]bool // by opcode and tag: commands that have begun, and of which no process has written the end
 	garbled map[int64]bool
 }
 
@@ -33,11 +33,24 @@ func (c *checkOutput) See(w *World, event any) error {
 	case garbled:
 		c.garbled[e.id] = true
 	case fileChanged:
+		c.awaitTries(e)
 		if e.job != nil && e.job.Status().Final() && !c.garbled[e.id] {
 			return c.judge(w, e)
 		}
 	}
 	return nil
+}
+
+// awaitTries forgets the commands whose try is over: a job that fails before the next one begins has no process that was lost.
+func (c *checkOutput) awaitTries(e fileChanged) {
+	if e.job == nil {
+		return
+	}
+	for i := range e.job.Ops {
+		if e.job.Ops[i].AwaitsTry() {
+			delete(c.begun, opcodeKey(i, e.tag))
+		}
+	}
 }
 
 func opcodeKey(op int, tag string) string { return fmt.Sprintf("opcode %d of %s", op, tag) }
