@@ -13,7 +13,7 @@ import (
 
 // pages are all pages, by the names of their screenshots. A %s is the id of the running job, a %f that of a failed one.
 var pages = [][2]string{
-	{"overview", "/ui/"}, {"jobs", "/ui/jobs"}, {"jobs-filtered", "/ui/jobs?status=error"}, {"job-running", "/ui/jobs/%s"}, {"job-failed", "/ui/jobs/%f"},
+	{"overview", "/ui/"}, {"jobs", "/ui/jobs"}, {"jobs-filtered", "/ui/jobs?status=error"}, {"job-running", "/ui/jobs/%s"}, {"job-failed", "/ui/jobs/%f"}, {"job-between-tries", "/ui/jobs/8"},
 	{"timeline", "/ui/timeline?window=10m"}, {"chain", "/ui/jobs/7/graph"}, {"locks", "/ui/locks"}, {"filters", "/ui/filters"}, {"order", "/ui/order"}, {"audit", "/ui/audit"}, {"nodes", "/ui/nodes"},
 	{"settings", "/ui/settings"}, {"opcodes", "/ui/opcodes"}, {"submit", "/ui/opcodes/OP_RUN_COMMAND"}, {"help", "/ui/help"}, {"missing", "/ui/jobs/99999"},
 }
@@ -29,6 +29,8 @@ func populated(t *testing.T) (d *daemon, running, failed string) {
 	running = d.submit([]string{"--name", "migrate", "--lock", "node/n1", "--reason", "maintenance of n1"}, `echo '40 moving part 41' > "$LOCKSTEP_PROGRESS"; for i in $(seq 1 40); do printf '\033[32mok\033[0m moved part %s of 4000\n' $i; done; sleep 300`)
 	waiting := d.submit([]string{"--name", "reboot-n1", "--lock", "node/n1"}, "true")
 	d.submit([]string{"--name", "verify", "--after", waiting}, "true")
+	flaky := d.submit([]string{"--name", "sync-mirror", "--keep-output", "--retry", "5", "--retry-delay", "10m", "--retry-on", "1,75,timeout"}, "echo the mirror is busy >&2; exit 75")
+	d.await("the end of a try", func() bool { return strings.Contains(d.cli("info", flaky), "Tries:") })
 	d.cli("filter", "add", "--action", "PAUSE", "--opcode", "OP_TEST_DELAY", "--reason", "no tests during maintenance")
 	d.await("a running job", func() bool { return strings.Contains(d.cli("info", running), "part 40") })
 	return d, running, failed

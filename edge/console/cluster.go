@@ -20,7 +20,11 @@ type orderView struct {
 	answer.NextJobs
 	InForce string // the order: expected, weights or plain
 	Rows    []nextRow
+	NotDue  []answer.ListedJob // the first of the jobs between two tries, in the order of their times
 }
+
+// notDueShown is how many jobs between two tries the page of the order has.
+const notDueShown = 50
 
 type nextRow struct {
 	answer.NextJob
@@ -39,15 +43,14 @@ func (x *Console) order(q *request) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]int64, len(next.Jobs))
-	for i, j := range next.Jobs {
-		ids[i] = j.ID
-	}
-	order, err := askAged[answer.Order](q, statusFresh, rapi.Large, "LockstepOrder", ids, nil)
+	order, err := askAged[answer.Order](q, statusFresh, rapi.Large, "LockstepOrder", nil, nil)
 	if err != nil {
 		return err
 	}
 	v := orderView{NextJobs: next, InForce: order.Order}
+	if v.NotDue, err = notDueIn(q, order); err != nil {
+		return err
+	}
 	for _, j := range next.Jobs {
 		row := nextRow{NextJob: j}
 		if at := slices.IndexFunc(order.Jobs, func(e answer.Estimate) bool { return e.ID == j.ID }); at >= 0 {
@@ -63,6 +66,23 @@ func (x *Console) order(q *request) error {
 		v.Rows = append(v.Rows, row)
 	}
 	return q.show("order", "Order", "order", "jobs", v)
+}
+
+// notDueIn are the first jobs of an order that only wait for their time. One that has been started meanwhile is left out.
+func notDueIn(q *request, order answer.Order) ([]answer.ListedJob, error) {
+	var ids []int64
+	for _, e := range order.Jobs {
+		if e.Unknown == string(forecast.Due) && len(ids) < notDueShown {
+			ids = append(ids, e.ID)
+		}
+	}
+	if ids == nil {
+		return nil, nil
+	}
+	list, err := askAged[answer.JobList](q, statusFresh, rapi.Large, "LockstepListJobs", answer.JobSelection{IDs: ids})
+	jobs := slices.DeleteFunc(list.Jobs, func(j answer.ListedJob) bool { return j.Due == nil })
+	slices.SortStableFunc(jobs, func(a, b answer.ListedJob) int { return a.Due.Compare(b.Due.Time) })
+	return jobs, err
 }
 
 // unknownEstimates says why there is no estimate, by forecast.Obstacle.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/answer"
+	"lockstep/core/retry"
 	"lockstep/core/session"
 	"lockstep/edge/admission"
 	"lockstep/edge/login"
@@ -189,6 +190,39 @@ func TestFieldsOfAForm(t *testing.T) {
 	require.Equal(t, map[string]json.RawMessage{"argv": json.RawMessage(`["sh","-c","true"]`), "n": json.RawMessage("5")}, params)
 	_, problem = paramsOf([]formField{{OpcodeParam: answer.OpcodeParam{Name: "n", Type: "an integer"}, Input: "number", Value: "five"}})
 	require.Contains(t, problem, "n is not valid")
+}
+
+// A policy of tries is a choice and three texts.
+func TestTheFieldOfAPolicy(t *testing.T) {
+	f := fieldOf(answer.OpcodeParam{Name: "retry", Type: retry.Wanted, Default: json.RawMessage("null")})
+	require.Equal(t, "retry", f.Input)
+	require.Equal(t, "no further try", f.Default)
+	require.Equal(t, "up to 2 further tries", fieldOf(answer.OpcodeParam{Type: retry.Wanted, Default: json.RawMessage(`{"times": 2}`)}).Default)
+	for _, c := range []struct {
+		times   string
+		texts   retryForm
+		want    string // "": the parameter is left out
+		problem string
+	}{
+		{"", retryForm{}, "", ""},
+		{"none", retryForm{}, "null", ""},
+		{"3", retryForm{}, `{"times": 3}`, ""},
+		{"3", retryForm{"1m", "1h", "1, 75,timeout"}, `{"times": 3, "delay": 60, "max_delay": 3600, "on": [1, 75, "timeout"]}`, ""},
+		{"", retryForm{Delay: "1m"}, "", "retry: choose how often the command is tried again, or leave the other fields empty."},
+		{"x", retryForm{}, "", "retry: choose a number from 1 to 5."},
+		{"1", retryForm{Delay: "soon"}, "", `retry: "soon" is no time to wait; write 10s or 5m.`},
+		{"1", retryForm{Delay: "1m", MaxDelay: "1s"}, "", "retry: max_delay: want at least the delay, 60 seconds."},
+		{"1", retryForm{On: "maybe"}, "", `retry: "maybe": want an exit status from 1 to 255, "failure", "timeout" or "lost".`},
+	} {
+		f.Value, f.Retry = c.times, c.texts
+		params, problem := paramsOf([]formField{f})
+		require.Equal(t, c.problem, problem)
+		if c.want == "" {
+			require.Nil(t, params["retry"])
+			continue
+		}
+		require.JSONEq(t, c.want, string(params["retry"]))
+	}
 }
 
 func TestTreeOfWaits(t *testing.T) {

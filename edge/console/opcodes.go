@@ -11,6 +11,7 @@ import (
 
 	"lockstep/core/access"
 	"lockstep/core/answer"
+	"lockstep/core/retry"
 	"lockstep/edge/rapi"
 )
 
@@ -66,10 +67,11 @@ type opcodeView struct {
 // formField is a parameter as a field of a form.
 type formField struct {
 	answer.OpcodeParam
-	Input   string // text, number, checkbox, select, secret, lines or json
+	Input   string // text, number, checkbox, select, secret, lines, retry or json
 	Options []string
 	Value   string
 	Default string
+	Retry   retryForm // the rest of the value of a policy
 }
 
 // commonParams are those of all opcodes.
@@ -113,7 +115,7 @@ func (x *Console) opcodeForm(q *request, op answer.Opcode) opcodeView {
 		}
 		f := fieldOf(p)
 		if q.PostForm != nil {
-			f.Value = q.PostForm.Get("p-" + p.Name)
+			f.Value, f.Retry = q.PostForm.Get("p-"+p.Name), readRetry(q.PostForm, p.Name)
 		}
 		if commonParams[p.Name] {
 			v.Common = append(v.Common, f)
@@ -144,6 +146,8 @@ func fieldOf(p answer.OpcodeParam) formField {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(p.Type, word) })
 	}
 	switch {
+	case p.Type == retry.Wanted:
+		f.Input, f.Options, f.Default = retryInput, retryChoices(), retryDefault(p.Default)
 	case p.Secret && !has("an object", "a list"):
 		f.Input = "secret"
 	case has("a list of at least one string"):
@@ -209,7 +213,7 @@ func paramsOf(fields []formField) (params map[string]json.RawMessage, problem st
 	params = map[string]json.RawMessage{}
 	for _, f := range fields {
 		value := f.Value
-		if strings.TrimSpace(value) == "" {
+		if strings.TrimSpace(value) == "" && f.Retry == (retryForm{}) {
 			continue
 		}
 		switch f.Input {
@@ -225,6 +229,10 @@ func paramsOf(fields []formField) (params map[string]json.RawMessage, problem st
 				return nil, f.Name + " cannot be used."
 			}
 			params[f.Name] = data
+		case retryInput:
+			if params[f.Name], problem = f.policy(); problem != "" {
+				return nil, problem
+			}
 		default:
 			if !json.Valid([]byte(value)) {
 				return nil, fmt.Sprintf("The parameter %s is not valid: its type is %s.", f.Name, f.Type)

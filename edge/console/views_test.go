@@ -14,6 +14,7 @@ import (
 
 	"lockstep/core/answer"
 	coreaudit "lockstep/core/audit"
+	"lockstep/core/retry"
 	"lockstep/edge/rapi"
 )
 
@@ -226,6 +227,23 @@ func TestThePageOfTheOrder(t *testing.T) {
 	}
 }
 
+// After the jobs that come next the page has those between two tries, in the order of their times.
+func TestThePageOfTheOrderHasTheJobsBetweenTwoTries(t *testing.T) {
+	due := func(s int) *answer.Time { return &answer.Time{Time: time.Date(2026, 1, 2, 3, 4, s, 0, time.UTC)} }
+	queue := hostileQueue()
+	require.NotContains(t, newAudited(t).view(queue, "/ui/order"), "Between two tries")
+	queue["LockstepOrder"] = answer.Order{Order: "expected", Jobs: []answer.Estimate{{ID: 8}, {ID: 11, Unknown: "due"}, {ID: 12, Unknown: "due"}, {ID: 13, Unknown: "due"}}}
+	queue["LockstepListJobs"] = answer.JobList{Jobs: []answer.ListedJob{{ID: 12, Due: due(9), Try: &answer.Try{Number: 2, Most: 6, Last: hostile}, Summary: []string{hostile}},
+		{ID: 13}, {ID: 11, Due: due(5), Try: &answer.Try{Number: 3, Most: 4, Last: "exit 75"}}}}
+	page := newAudited(t).view(queue, "/ui/order")
+	first, second := strings.Index(page, `id="not-due-11"`), strings.Index(page, `id="not-due-12"`)
+	require.True(t, 0 < first && first < second)
+	require.Contains(t, page, "try 3 of 4, the one before: exit 75")
+	require.Contains(t, page, "2026-01-02T03:04:05Z")
+	require.NotContains(t, page, `id="not-due-13"`, "it has been started")
+	require.NotContains(t, page, hostile)
+}
+
 // The table of locks has those that wait, as the tree has them.
 func TestTheTableOfLocksHasThoseThatWait(t *testing.T) {
 	job := func(id int64) answer.LockOwner { return answer.LockOwner{Who: answer.Principal{Job: id}} }
@@ -233,4 +251,33 @@ func TestTheTableOfLocksHasThoseThatWait(t *testing.T) {
 		Waits: []answer.LockWait{{Owner: job(8), Request: []answer.LockItem{{Lock: "lock/aa", Mode: "exclusive"}}, Blockers: []answer.LockOwner{job(7)}, Locks: [][]string{{"lock/aa"}}}}}}
 	_, table, _ := strings.Cut(newAudited(t).view(queue, "/ui/locks"), `id="lock-lock/aa"`)
 	require.Contains(t, table, `<a href="/ui/jobs/8">job 8</a> (exclusive)`)
+}
+
+// The form submits a policy of tries from its fields, and shows them again if one of them is wrong.
+func TestTheFormHasFieldsForFurtherTries(t *testing.T) {
+	a := newAudited(t)
+	a.queue.instead["LockstepOpcodes"] = marshalled([]answer.Opcode{{Name: "OP_SITE_SYNC", Defined: true, Runs: true,
+		Params: []answer.OpcodeParam{{Name: "retry", Type: retry.Wanted, Default: json.RawMessage(`2`)}}}})
+	w, _ := a.post("/ui/opcodes/OP_SITE_SYNC", "p-retry=3&p-retry-delay=soon&p-retry-max-delay=1h&p-retry-on=1,75")
+	require.Equal(t, http.StatusUnprocessableEntity, w.Code)
+	for _, part := range []string{`<option value="">default: up to 2 further tries</option>`, `<option value="3" selected>up to 3 further tries</option>`,
+		`name="p-retry-delay" value="soon"`, `name="p-retry-max-delay" value="1h"`, `name="p-retry-on" value="1,75"`, "is no time to wait"} {
+		require.Contains(t, w.Body.String(), part)
+	}
+	var submitted []any
+	a.queue.refuses = func(_ string, args ...any) (json.RawMessage, error) {
+		submitted = args
+		return nil, nil
+	}
+	w, _ = a.post("/ui/opcodes/OP_SITE_SYNC", "p-retry=3&p-retry-delay=1m&p-retry-max-delay=1h&p-retry-on=1,75")
+	require.Equal(t, http.StatusSeeOther, w.Code)
+	require.Contains(t, marshalled(submitted), `"retry":{"times":3,"delay":60,"max_delay":3600,"on":[1,75]}`)
+}
+
+func marshalled(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
 }

@@ -26,6 +26,7 @@ func (x *Console) functions() template.FuncMap {
 		"span":     span,
 		"status":   status,
 		"sentence": capital,
+		"further":  furtherTries,
 		"work":     answer.Work,
 		"short":    shorten,
 		"percent":  func(part, whole int) int { return part * 100 / max(whole, 1) },
