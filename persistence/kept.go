@@ -56,8 +56,9 @@ type Kept struct {
 }
 
 // OpenKept opens kept files of a job from an offset on, which counts the bytes of all of them. mark is the content of [paths.KeptMark] that
-// the directory of this job has. At the end of what was kept, and where a file is missing or is not the job's, Read returns io.EOF. The error is an
-// [io/fs.ErrNotExist] if no output of the job is kept here. Of a job that runs, the reader may miss output that comes after the call.
+// the directory of this job has. At the end of what was kept, and where a file is missing or is not the job's, Read returns io.EOF. The
+// error is an [io/fs.ErrNotExist] if no output of the job is kept here. Of a job that runs, the reader may miss output that comes after the
+// call.
 func OpenKept(dataDir string, job int64, mark string, files KeptFiles, offset int64) (*Kept, error) {
 	k := &Kept{dir: filepath.Join(dataDir, paths.KeptDirOf(job)), files: files, skip: offset}
 	content, err := os.ReadFile(filepath.Join(k.dir, paths.KeptMark))
@@ -222,7 +223,8 @@ func RemoveKept(dataDir string, job int64) error {
 }
 
 // KeepOnly removes from the kept output of a job what keeps does not name, by opcode and number of the try, as files of a later try after
-// an older copy of the data directory was put back. Without the mark of the job it removes everything. It returns the size of the output that stays.
+// an older copy of the data directory was put back. Without the mark of the job it removes everything. It returns the size of the output
+// that stays.
 func KeepOnly(dataDir string, job int64, mark string, keeps func(op, try int) bool) (bytes int64, err error) {
 	dir := filepath.Join(dataDir, paths.KeptDirOf(job))
 	switch content, err := os.ReadFile(filepath.Join(dir, paths.KeptMark)); {

@@ -34,8 +34,8 @@ const (
 // keeper keeps the output of the job in files of the data directory (--keep-output), plain bytes, a file for each stream of each
 // try of an opcode. A nil keeper keeps nothing, at no cost.
 //
-// Invariant: what one process keeps of a stream, over all opcodes, is its beginning. After the first byte that is not kept, the keeper keeps no
-// byte of either stream, and the command goes on.
+// Invariant: what one process keeps of a stream, over all opcodes, is its beginning. After the first byte that is not kept, the keeper
+// keeps no byte of either stream, and the command goes on.
 //
 // The files are durable before the result of their opcode, which has their sizes and checksums, is written. If the process ends before
 // that, the files have a beginning of the output; after a power loss in that time they may also have bytes that were never output, and no
@@ -75,8 +75,8 @@ type keptFile interface {
 	Close() error
 }
 
-// newKeeper is the keeper of a job. limit bounds what the tries of the job keep on this node, in bytes; 0: nil. It removes what a former job
-// with the same id has left, as after an older copy of the data directory was put back, also if this job keeps nothing. What earlier
+// newKeeper is the keeper of a job. limit bounds what the tries of the job keep on this node, in bytes; 0: nil. It removes what a former
+// job with the same id has left, as after an older copy of the data directory was put back, also if this job keeps nothing. What earlier
 // processes of the job have kept stays. The error says that it could not: nothing is kept then, because it would be mixed with the former
 // output.
 func newKeeper(dataDir string, j *job.Job, limit int64) (*keeper, error) {
@@ -95,8 +95,8 @@ func newKeeper(dataDir string, j *job.Job, limit int64) (*keeper, error) {
 	return k, err
 }
 
-// removeForeign removes the kept output that no earlier process of the job has written, and returns the size of the rest. That of an earlier
-// try is in the log, and the first process of a job has nothing before it.
+// removeForeign removes the kept output that no earlier process of the job has written, and returns the size of the rest. That of an
+// earlier try is in the log, and the first process of a job has nothing before it.
 func removeForeign(dataDir string, j *job.Job) (kept int64, err error) {
 	if !slices.ContainsFunc(j.Ops, func(op job.Op) bool { return op.LoggedTries() > 0 }) {
 		return 0, persistence.RemoveKept(dataDir, int64(j.ID))
@@ -106,8 +106,8 @@ func removeForeign(dataDir string, j *job.Job) (kept int64, err error) {
 	return persistence.KeepOnly(dataDir, int64(j.ID), j.KeptMark(), func(op, of int) bool { return op < first || op == first && of < try })
 }
 
-// begin is called before the first output of a try, numbered from 1, of an opcode. Like add and end it returns, once for a job, why no output is kept from here on;
-// "": it is.
+// begin is called before the first output of a try, numbered from 1, of an opcode. Like add and end it returns, once for a job, why no
+// output is kept from here on; "": it is.
 func (k *keeper) begin(op, try int) (complaint string) {
 	if k == nil {
 		return ""
@@ -251,7 +251,7 @@ func (d *keptDirectory) create(name string) (keptFile, error) {
 		if err := os.MkdirAll(d.path, 0o700); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(d.path, paths.KeptMark), []byte(d.mark), 0o600); err != nil {
+		if err := d.writeMark(); err != nil {
 			return nil, err
 		}
 		d.made = true
@@ -261,6 +261,15 @@ func (d *keptDirectory) create(name string) (keptFile, error) {
 		return nil, err // not a nil *os.File in an interface
 	}
 	return f, nil
+}
+
+// writeMark writes the mark, unless an earlier process of the job has: a write that breaks off would take the files of its tries away.
+func (d *keptDirectory) writeMark() error {
+	path := filepath.Join(d.path, paths.KeptMark)
+	if content, err := os.ReadFile(path); err == nil && string(content) == d.mark {
+		return nil
+	}
+	return os.WriteFile(path, []byte(d.mark), 0o600)
 }
 
 func (d *keptDirectory) room() (bytes int64, err error) {

@@ -48,7 +48,8 @@ func KeptOf(j *job.Job, byDefault bool, tries int) (k Kept, known bool) {
 	return k, true
 }
 
-// keptByProcess is what the results in a job's file say, for each process of the job in turn. named: at least one of them names kept output.
+// keptByProcess is what the results in a job's file say, for each process of the job in turn. named: at least one of them names kept
+// output.
 func keptByProcess(j *job.Job) (all []Kept, named bool) {
 	all = []Kept{{Try: 1}}
 	var log job.OutputAccount

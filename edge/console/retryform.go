@@ -57,15 +57,14 @@ func retryDefault(value json.RawMessage) string {
 
 // policy is the policy in a field, null for none. problem is for the user; "": there is none.
 func (f formField) policy() (policy json.RawMessage, problem string) {
-	p := retry.Policy{}
-	r, err := f.Retry, error(nil)
-	others := r != (retryForm{})
+	p, r := retry.Policy{}, f.Retry
 	if f.Value == "" || f.Value == noRetry {
-		if others {
+		if r != (retryForm{}) {
 			return nil, f.Name + ": choose how often the command is tried again, or leave the other fields empty."
 		}
 		return json.RawMessage("null"), ""
 	}
+	var err error
 	if p.Times, err = strconv.Atoi(f.Value); err != nil {
 		return nil, fmt.Sprintf("%s: choose a number from 1 to %d.", f.Name, retry.TimesMax)
 	}

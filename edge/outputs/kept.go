@@ -129,7 +129,8 @@ func (s *Server) findJob(h end.Hello) (kept opcode.Kept, known bool, err error) 
 }
 
 // whoKeeps are the nodes that may have of a part what this node lacks. The job runs, or is known, at most at runsAt; the others may have
-// run it, the likeliest first. A try that has ended may have run on any of them, also while the job runs here. Most jobs keep nothing, and then no node is asked.
+// run it, the likeliest first. A try that has ended may have run on any of them, also while the job runs here. Most jobs keep nothing, and
+// then no node is asked.
 func (s *Server) whoKeeps(h end.Hello, kept opcode.Kept, known bool) (runsAt, others []string) {
 	if known && len(kept.Parts) == 0 {
 		return nil, nil

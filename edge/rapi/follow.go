@@ -217,8 +217,8 @@ func (f *follower) writeEntries(entries []rawEntry) error {
 	return f.joinFirst()
 }
 
-// endTry writes what the process of a try sends at its end, and begins to read from the process of the next one, before the entry that says so
-// is written.
+// endTry writes what the process of a try sends at its end, and begins to read from the process of the next one, before the entry that says
+// so is written.
 func (f *follower) endTry() {
 	_ = f.writeFirst() // f.Err is the error
 	for f.Streamed && f.frames != nil && f.Err == nil {
