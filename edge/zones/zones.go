@@ -3,7 +3,9 @@ package zones
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,12 +17,13 @@ import (
 // root is the root of a file system, "/" but in tests.
 type root string
 
-// Local returns the name of the zone of this process: that of the variable TZ, else of the link /etc/localtime, else in the file
-// /etc/timezone.
-func Local() (string, error) { return root("/").local(os.LookupEnv) }
+// Local returns the name of the zone of this process, whose environment is lookup: that of the variable TZ, else of the link
+// /etc/localtime, else in the file /etc/timezone.
+func Local(lookup func(string) (string, bool)) (string, error) { return root("/").local(lookup) }
 
 func (r root) local(lookup func(string) (string, bool)) (string, error) {
-	name, from := r.configured(), "the zone of this machine"
+	name := r.configured()
+	from := "the zone of this machine, " + name + ","
 	if tz, set := lookup("TZ"); set {
 		name, from = strings.TrimPrefix(tz, ":"), "TZ="+tz
 		if tz == "" {
@@ -28,13 +31,13 @@ func (r root) local(lookup func(string) (string, bool)) (string, error) {
 		}
 	}
 	if name == "" {
-		return "", fmt.Errorf("%s has no name in /etc/timezone or by the link /etc/localtime: name the zone, such as Europe/Berlin", from)
+		return "", errors.New("the zone of this machine has no name in /etc/timezone or by the link /etc/localtime: name the zone, such as Europe/Berlin")
 	}
 	if _, below, found := strings.Cut(name, "zoneinfo/"); found {
 		name = strings.TrimPrefix(below, "posix/")
 	}
 	if _, err := calendar.LoadZone(name); err != nil {
-		return "", fmt.Errorf("%s names no zone that lockstep knows: %w", from, err)
+		return "", fmt.Errorf("%s is no name of the tz database that lockstep knows: name the zone, such as Europe/Berlin", from)
 	}
 	return name, nil
 }
@@ -59,6 +62,32 @@ func (r root) configured() string {
 	return ""
 }
 
+// Names are the names of the machine's zones that begin with a text, none if it has no zone data.
+func Names(prefix string) []string {
+	var names []string
+	for _, folder := range folders() {
+		data := os.DirFS("/" + folder)
+		_ = fs.WalkDir(data, ".", func(path string, entry fs.DirEntry, err error) error { // what cannot be read has no names
+			switch {
+			case err != nil, entry.IsDir() && (path == "posix" || path == "right"):
+				return fs.SkipDir
+			case !entry.IsDir() && strings.HasPrefix(path, prefix) && strings.ToUpper(path[:1]) == path[:1] && path[0] != '+':
+				names = append(names, path)
+			}
+			return nil
+		})
+		if names != nil {
+			return names
+		}
+	}
+	return nil
+}
+
+// folders are where Go looks for zone data, in its order, below the root.
+func folders() []string {
+	return []string{"usr/share/zoneinfo", "usr/share/lib/zoneinfo", "usr/lib/locale/TZ", "etc/zoneinfo"}
+}
+
 // Data says in words which data calendar.LoadZone uses for a zone: "2025b of the machine", or "embedded in lockstep (Go 1.26.8)".
 func Data(zone string) string { return root("/").data(zone, os.Getenv("ZONEINFO")) }
 
@@ -71,7 +100,7 @@ func (r root) data(zone, first string) string {
 			return "of " + first
 		}
 	}
-	for _, folder := range []string{"usr/share/zoneinfo", "usr/share/lib/zoneinfo", "usr/lib/locale/TZ", "etc/zoneinfo"} { // Go's order
+	for _, folder := range folders() {
 		folder = filepath.Join(string(r), folder)
 		if _, err := os.Stat(filepath.Join(folder, zone)); err == nil {
 			return version(folder) + "of the machine"

@@ -43,7 +43,7 @@ func TestTheNameOfTheMachinesZone(t *testing.T) {
 		{"a copy and a name", "unset", map[string]string{"etc/localtime": "TZif2", "etc/timezone": "Asia/Tokyo\n"}, "Asia/Tokyo", ""},
 		{"a copy without a name", "unset", map[string]string{"etc/localtime": "TZif2"}, "", "name the zone"},
 		{"nothing", "unset", nil, "UTC", ""},
-		{"a wrong name", "unset", map[string]string{"etc/timezone": "Europe/Bergamo\n"}, "", `zone "Europe/Bergamo" is unknown`},
+		{"a wrong name", "unset", map[string]string{"etc/timezone": "Europe/Bergamo\n"}, "", "the zone of this machine, Europe/Bergamo, is no name"},
 	} {
 		got, err := machine(t, c.files).local(func(string) (string, bool) { return c.tz, c.tz != "unset" })
 		if c.err != "" {
