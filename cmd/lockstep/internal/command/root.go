@@ -33,6 +33,7 @@ import (
 	"lockstep/cmd/lockstep/internal/open"
 	"lockstep/cmd/lockstep/internal/order"
 	"lockstep/cmd/lockstep/internal/queue"
+	"lockstep/cmd/lockstep/internal/schedules"
 	"lockstep/cmd/lockstep/internal/submit"
 	"lockstep/cmd/lockstep/internal/top"
 	"lockstep/cmd/lockstep/internal/why"
@@ -163,6 +164,7 @@ status of its command.`,
 		jobs.NewAutoarchiveCommand(globals),
 		queue.NewDrainCommand(globals),
 		queue.NewStatusCommand(globals),
+		schedules.NewCommand(globals),
 		demo.NewCommand(globals),
 		newVersionCommand(globals),
 		why.NewCommand(globals),
@@ -185,7 +187,7 @@ func addGlobalFlags(root *cobra.Command, globals *cli.Globals) {
 }
 
 // takeFiles are the commands with arguments that are files or commands.
-var takeFiles = []string{"lockstep run", "lockstep submit", "lockstep opcode check"}
+var takeFiles = []string{"lockstep run", "lockstep submit", "lockstep opcode check", "lockstep schedule import-crontab"}
 
 // prepare makes the paragraphs of the help flow, and turns off the completion of names of files where arguments are none.
 func prepare(command *cobra.Command) {
