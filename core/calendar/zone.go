@@ -21,7 +21,7 @@ func LoadZone(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("zone %q is unknown: %s (names have capitals, and no abbreviation names a zone)", name, write)
+		return nil, fmt.Errorf("zone %q is unknown: %s (names have capitals; an abbreviation such as CEST is none)", name, write)
 	}
 	return zone, nil
 }

@@ -58,8 +58,7 @@ const (
 )
 
 // plain are words that tell nothing of what a command does.
-var plain = []string{"[", "bash", "cd", "command", "do", "else", "env", "exec", "fi", "flock", "if", "ionice", "nice", "null", "sh", "sleep", "sudo",
-	"test", "then", "timeout"}
+var plain = strings.Fields("[ bash cd command do else env exec fi flock if ionice nice null sh sleep sudo test then timeout")
 
 // name makes a name of the first words of a command that tell what it does, and adds a number if the file has it already.
 func (r *reader) name(command string) string {

@@ -175,7 +175,7 @@ var (
 func (r *reader) entry(line string) {
 	m := timesAndRest.FindStringSubmatch(line)
 	if m == nil {
-		r.refuse("it is no line of a crontab: it has five fields or a word like @daily, %sand a command", map[bool]string{true: "a user "}[r.System])
+		r.refuse("it is no line of a crontab: five fields or a word like @daily, %sand a command", map[bool]string{true: "a user "}[r.System])
 		return
 	}
 	times, rest := strings.Join(strings.Fields(m[1]), " "), m[2]

@@ -31,7 +31,7 @@ func (r root) local(lookup func(string) (string, bool)) (string, error) {
 		}
 	}
 	if name == "" {
-		return "", errors.New("the zone of this machine has no name in /etc/timezone or by the link /etc/localtime: name the zone, such as Europe/Berlin")
+		return "", errors.New("neither the link /etc/localtime nor /etc/timezone names the zone of this machine: name the zone")
 	}
 	if _, below, found := strings.Cut(name, "zoneinfo/"); found {
 		name = strings.TrimPrefix(below, "posix/")

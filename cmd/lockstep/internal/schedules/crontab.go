@@ -188,8 +188,9 @@ func printPlan(globals *cli.Globals, path string, file crontab.File, plan []plan
 		cli.PrintError(globals.Streams.Err, fmt.Sprintf("line %d is not in the plan: %s", note.Line, note.Text))
 	}
 	if len(disable) > 0 {
-		cli.PrintError(globals.Streams.Err, fmt.Sprintf("so that nothing runs twice, put a # before these lines of %s when the plan is applied: %s",
-			map[bool]string{true: "the crontab", false: path}[path == "-"], ranges(disable)))
+		from := map[bool]string{true: "the crontab", false: path}[path == "-"]
+		cli.PrintError(globals.Streams.Err,
+			"so that nothing runs twice, put a # before these lines of "+from+" when the plan is applied: "+ranges(disable))
 	}
 	return nil
 }
