@@ -271,3 +271,28 @@ func BenchmarkNext(b *testing.B) {
 		})
 	}
 }
+
+// Whatever is taken has times that increase, and whatever is refused has words of a bounded length.
+func FuzzParseCron(f *testing.F) {
+	for _, seed := range []string{"*/15 2-4 * * 1-5", "0 0 29 2 */7", "@daily", "TZ=UTC * * * * *", "5/15 * * * *", "* * * jan-mar,12 SUN", "0 3 31 2 *"} {
+		f.Add(seed)
+	}
+	zone := zoneOf(f, "Australia/Lord_Howe")
+	f.Fuzz(func(t *testing.T, expr string) {
+		rule, err := calendar.ParseCron(expr, zone)
+		if err != nil {
+			require.Less(t, len(err.Error()), 5*len(expr)+1000)
+			return
+		}
+		last := at(t, "2027-04-02T00:00:00Z")
+		for range 5 {
+			next, ok := rule.Next(last)
+			require.True(t, ok || last.Year() > 2030, expr)
+			if !ok {
+				return
+			}
+			require.True(t, next.After(last) && next.Second() == 0)
+			last = next
+		}
+	})
+}

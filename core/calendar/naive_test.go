@@ -199,6 +199,9 @@ func expression(rt *rapid.T) (string, *naive) {
 	texts, n := [5]string{2: "*", 3: "*", 4: "*"}, &naive{days: from(1, 31, 1), months: from(1, 12, 1), weekdays: from(0, 7, 1)}
 	texts[0], n.minutes = field(rt, "minute", 0, 59)
 	texts[1], n.hours = field(rt, "hour", 0, 23)
+	if rapid.IntRange(0, 2).Draw(rt, "at night") == 0 { // when clocks are set
+		texts[1], n.hours = "0-3", from(0, 3, 1)
+	}
 	if rapid.IntRange(0, 3).Draw(rt, "some days") == 0 {
 		texts[2], n.days = field(rt, "day", 1, 31)
 		texts[3], n.months = field(rt, "month", 1, 12)
@@ -246,7 +249,19 @@ func TestTimesAreThoseOfASearchByMinutes(t *testing.T) {
 		expr, n := expression(rt)
 		moment := rapid.SampledFrom(moments).Draw(rt, "moment")
 		start := moment.at.Add(time.Duration(rapid.IntRange(-24*60, 36*60).Draw(rt, "minutes")) * time.Minute)
-		windowOf(moment.zone, start, start.Add(50*time.Hour)).requireSame(rt, expr, n)
+		around := windowOf(moment.zone, start, start.Add(50*time.Hour))
+		around.requireSame(rt, expr, n)
+		rule, err := calendar.ParseCron(expr, moment.zone)
+		if err != nil {
+			return
+		}
+		after := around.start // wherever a search begins, it finds the next one of them
+		for _, due := range n.due(around) {
+			for ; after < due; after += 7 {
+				next, _ := rule.Next(time.Unix(after*60+30, 0))
+				require.Equal(rt, due, next.Unix()/60, "%s after %s", expr, time.Unix(after*60+30, 0).In(moment.zone))
+			}
+		}
 	})
 }
 
