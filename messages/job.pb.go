@@ -78,7 +78,7 @@ func (x OrderJob_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OrderJob_Kind.Descriptor instead.
 func (OrderJob_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20, 0}
+	return file_job_proto_rawDescGZIP(), []int{21, 0}
 }
 
 // OpDraft is one validated opcode of a submission. `input` and `secrets` are JSON
@@ -217,7 +217,8 @@ type SubmitJobs struct {
 	// The job whose process submits them, as the gateway knows it; 0: none is known.
 	Parent int64 `protobuf:"varint,5,opt,name=parent,proto3" json:"parent,omitempty"`
 	// To whom the jobs belong (access.Submitter); empty: the daemon's user.
-	Submitter     []byte `protobuf:"bytes,6,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	Submitter     []byte          `protobuf:"bytes,6,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	Firing        *ScheduleFiring `protobuf:"bytes,7,opt,name=firing,proto3" json:"firing,omitempty"` // absent: no schedule submits them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,6 +295,93 @@ func (x *SubmitJobs) GetSubmitter() []byte {
 	return nil
 }
 
+func (x *SubmitJobs) GetFiring() *ScheduleFiring {
+	if x != nil {
+		return x.Firing
+	}
+	return nil
+}
+
+// ScheduleFiring is the due time of a schedule at which jobs are submitted. `file` is the content of the schedule's file
+// afterwards, without the ids of the jobs (schedule.WithJobs), and is written in the same commit. `before` is its content now, which
+// is restored if the commit fails. A firing whose `version` is not above that of the schedule's last firing is refused: it was
+// decided on a file that has changed since.
+type ScheduleFiring struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedule      string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	DueUs         int64                  `protobuf:"varint,2,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"`
+	File          []byte                 `protobuf:"bytes,3,opt,name=file,proto3" json:"file,omitempty"`
+	Before        []byte                 `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`
+	Version       uint64                 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleFiring) Reset() {
+	*x = ScheduleFiring{}
+	mi := &file_job_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleFiring) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleFiring) ProtoMessage() {}
+
+func (x *ScheduleFiring) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleFiring.ProtoReflect.Descriptor instead.
+func (*ScheduleFiring) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ScheduleFiring) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *ScheduleFiring) GetDueUs() int64 {
+	if x != nil {
+		return x.DueUs
+	}
+	return 0
+}
+
+func (x *ScheduleFiring) GetFile() []byte {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *ScheduleFiring) GetBefore() []byte {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *ScheduleFiring) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // AwaitJobs: a process of the job `parent` will wait for the ends of these jobs, until the
 // sender ends or sends the next AwaitJobs. The answer has the cycle that the wait would
 // close; then the wait is not recorded. With `drafts` the wait is for jobs that are not
@@ -312,7 +400,7 @@ type AwaitJobs struct {
 
 func (x *AwaitJobs) Reset() {
 	*x = AwaitJobs{}
-	mi := &file_job_proto_msgTypes[3]
+	mi := &file_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -324,7 +412,7 @@ func (x *AwaitJobs) String() string {
 func (*AwaitJobs) ProtoMessage() {}
 
 func (x *AwaitJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[3]
+	mi := &file_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -337,7 +425,7 @@ func (x *AwaitJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitJobs.ProtoReflect.Descriptor instead.
 func (*AwaitJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{3}
+	return file_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AwaitJobs) GetRequest() uint64 {
@@ -385,7 +473,7 @@ type AwaitJobsResult struct {
 
 func (x *AwaitJobsResult) Reset() {
 	*x = AwaitJobsResult{}
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -397,7 +485,7 @@ func (x *AwaitJobsResult) String() string {
 func (*AwaitJobsResult) ProtoMessage() {}
 
 func (x *AwaitJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -410,7 +498,7 @@ func (x *AwaitJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitJobsResult.ProtoReflect.Descriptor instead.
 func (*AwaitJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{4}
+	return file_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AwaitJobsResult) GetRequest() uint64 {
@@ -439,7 +527,7 @@ type SubmitJobsResult struct {
 
 func (x *SubmitJobsResult) Reset() {
 	*x = SubmitJobsResult{}
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +539,7 @@ func (x *SubmitJobsResult) String() string {
 func (*SubmitJobsResult) ProtoMessage() {}
 
 func (x *SubmitJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +552,7 @@ func (x *SubmitJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobsResult.ProtoReflect.Descriptor instead.
 func (*SubmitJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{5}
+	return file_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SubmitJobsResult) GetRequest() uint64 {
@@ -499,7 +587,7 @@ type CheckSubmission struct {
 
 func (x *CheckSubmission) Reset() {
 	*x = CheckSubmission{}
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +599,7 @@ func (x *CheckSubmission) String() string {
 func (*CheckSubmission) ProtoMessage() {}
 
 func (x *CheckSubmission) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +612,7 @@ func (x *CheckSubmission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSubmission.ProtoReflect.Descriptor instead.
 func (*CheckSubmission) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{6}
+	return file_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CheckSubmission) GetRequest() uint64 {
@@ -545,7 +633,7 @@ type CheckSubmissionResult struct {
 
 func (x *CheckSubmissionResult) Reset() {
 	*x = CheckSubmissionResult{}
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +645,7 @@ func (x *CheckSubmissionResult) String() string {
 func (*CheckSubmissionResult) ProtoMessage() {}
 
 func (x *CheckSubmissionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +658,7 @@ func (x *CheckSubmissionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSubmissionResult.ProtoReflect.Descriptor instead.
 func (*CheckSubmissionResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{7}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CheckSubmissionResult) GetRequest() uint64 {
@@ -606,15 +694,17 @@ type JobInfo struct {
 	RunAs     string           `protobuf:"bytes,17,opt,name=run_as,json=runAs,proto3" json:"run_as,omitempty"` // the user as whom the commands of the job run that run as its submitter; empty: the daemon's user
 	// Of the opcode that runs, comes next, or has ended the job; absent: it is not tried again.
 	Try           *Try        `protobuf:"bytes,18,opt,name=try,proto3" json:"try,omitempty"`
-	DueUs         int64       `protobuf:"varint,19,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"` // a pending job starts no earlier; 0: at once
-	Tries         []*EndedTry `protobuf:"bytes,20,rep,name=tries,proto3" json:"tries,omitempty"`               // of all opcodes in their order, except for the last try of each
+	DueUs         int64       `protobuf:"varint,19,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"`                           // a pending job starts no earlier; 0: at once
+	Tries         []*EndedTry `protobuf:"bytes,20,rep,name=tries,proto3" json:"tries,omitempty"`                                         // of all opcodes in their order, except for the last try of each
+	Schedule      string      `protobuf:"bytes,30,opt,name=schedule,proto3" json:"schedule,omitempty"`                                   // whose due time has submitted the job; empty: none
+	ScheduleDueUs int64       `protobuf:"varint,31,opt,name=schedule_due_us,json=scheduleDueUs,proto3" json:"schedule_due_us,omitempty"` // that due time
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -626,7 +716,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -639,7 +729,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JobInfo) GetId() int64 {
@@ -782,6 +872,20 @@ func (x *JobInfo) GetTries() []*EndedTry {
 	return nil
 }
 
+func (x *JobInfo) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *JobInfo) GetScheduleDueUs() int64 {
+	if x != nil {
+		return x.ScheduleDueUs
+	}
+	return 0
+}
+
 // EndedTry is a try of an opcode that has failed and was not the last one. `result` says how in words, and `log_to` is the
 // highest serial of the job's log at its end.
 type EndedTry struct {
@@ -797,7 +901,7 @@ type EndedTry struct {
 
 func (x *EndedTry) Reset() {
 	*x = EndedTry{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +913,7 @@ func (x *EndedTry) String() string {
 func (*EndedTry) ProtoMessage() {}
 
 func (x *EndedTry) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +926,7 @@ func (x *EndedTry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedTry.ProtoReflect.Descriptor instead.
 func (*EndedTry) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *EndedTry) GetOp() int32 {
@@ -875,7 +979,7 @@ type CommandProgress struct {
 
 func (x *CommandProgress) Reset() {
 	*x = CommandProgress{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +991,7 @@ func (x *CommandProgress) String() string {
 func (*CommandProgress) ProtoMessage() {}
 
 func (x *CommandProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1004,7 @@ func (x *CommandProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandProgress.ProtoReflect.Descriptor instead.
 func (*CommandProgress) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CommandProgress) GetPercent() float64 {
@@ -948,7 +1052,7 @@ type ListJobs struct {
 
 func (x *ListJobs) Reset() {
 	*x = ListJobs{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1064,7 @@ func (x *ListJobs) String() string {
 func (*ListJobs) ProtoMessage() {}
 
 func (x *ListJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1077,7 @@ func (x *ListJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobs.ProtoReflect.Descriptor instead.
 func (*ListJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListJobs) GetRequest() uint64 {
@@ -1029,7 +1133,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1145,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1158,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListJobsResult) GetRequest() uint64 {
@@ -1083,7 +1187,7 @@ type JobRow struct {
 
 func (x *JobRow) Reset() {
 	*x = JobRow{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1199,7 @@ func (x *JobRow) String() string {
 func (*JobRow) ProtoMessage() {}
 
 func (x *JobRow) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1212,7 @@ func (x *JobRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRow.ProtoReflect.Descriptor instead.
 func (*JobRow) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JobRow) GetId() int64 {
@@ -1145,7 +1249,7 @@ type SubscribeJob struct {
 
 func (x *SubscribeJob) Reset() {
 	*x = SubscribeJob{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1261,7 @@ func (x *SubscribeJob) String() string {
 func (*SubscribeJob) ProtoMessage() {}
 
 func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1274,7 @@ func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeJob.ProtoReflect.Descriptor instead.
 func (*SubscribeJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SubscribeJob) GetRequest() uint64 {
@@ -1198,7 +1302,7 @@ type SubscribeJobResult struct {
 
 func (x *SubscribeJobResult) Reset() {
 	*x = SubscribeJobResult{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1314,7 @@ func (x *SubscribeJobResult) String() string {
 func (*SubscribeJobResult) ProtoMessage() {}
 
 func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1327,7 @@ func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeJobResult.ProtoReflect.Descriptor instead.
 func (*SubscribeJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SubscribeJobResult) GetRequest() uint64 {
@@ -1250,7 +1354,7 @@ type UnsubscribeJob struct {
 
 func (x *UnsubscribeJob) Reset() {
 	*x = UnsubscribeJob{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +1366,7 @@ func (x *UnsubscribeJob) String() string {
 func (*UnsubscribeJob) ProtoMessage() {}
 
 func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +1379,7 @@ func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsubscribeJob.ProtoReflect.Descriptor instead.
 func (*UnsubscribeJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *UnsubscribeJob) GetId() int64 {
@@ -1296,7 +1400,7 @@ type JobChanged struct {
 
 func (x *JobChanged) Reset() {
 	*x = JobChanged{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1412,7 @@ func (x *JobChanged) String() string {
 func (*JobChanged) ProtoMessage() {}
 
 func (x *JobChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1425,7 @@ func (x *JobChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobChanged.ProtoReflect.Descriptor instead.
 func (*JobChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JobChanged) GetInfo() *JobInfo {
@@ -1349,7 +1453,7 @@ type SubscribeAllJobs struct {
 
 func (x *SubscribeAllJobs) Reset() {
 	*x = SubscribeAllJobs{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1465,7 @@ func (x *SubscribeAllJobs) String() string {
 func (*SubscribeAllJobs) ProtoMessage() {}
 
 func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1478,7 @@ func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeAllJobs.ProtoReflect.Descriptor instead.
 func (*SubscribeAllJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SubscribeAllJobs) GetProgress() bool {
@@ -1398,7 +1502,7 @@ type JobStatesChanged struct {
 
 func (x *JobStatesChanged) Reset() {
 	*x = JobStatesChanged{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1514,7 @@ func (x *JobStatesChanged) String() string {
 func (*JobStatesChanged) ProtoMessage() {}
 
 func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1527,7 @@ func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatesChanged.ProtoReflect.Descriptor instead.
 func (*JobStatesChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JobStatesChanged) GetJobs() []*JobInfo {
@@ -1467,7 +1571,7 @@ type OrderJob struct {
 
 func (x *OrderJob) Reset() {
 	*x = OrderJob{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1583,7 @@ func (x *OrderJob) String() string {
 func (*OrderJob) ProtoMessage() {}
 
 func (x *OrderJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1596,7 @@ func (x *OrderJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJob.ProtoReflect.Descriptor instead.
 func (*OrderJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OrderJob) GetRequest() uint64 {
@@ -1558,7 +1662,7 @@ type OrderJobResult struct {
 
 func (x *OrderJobResult) Reset() {
 	*x = OrderJobResult{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1674,7 @@ func (x *OrderJobResult) String() string {
 func (*OrderJobResult) ProtoMessage() {}
 
 func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1687,7 @@ func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobResult.ProtoReflect.Descriptor instead.
 func (*OrderJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OrderJobResult) GetRequest() uint64 {
@@ -1631,7 +1735,7 @@ type OrderJobs struct {
 
 func (x *OrderJobs) Reset() {
 	*x = OrderJobs{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +1747,7 @@ func (x *OrderJobs) String() string {
 func (*OrderJobs) ProtoMessage() {}
 
 func (x *OrderJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +1760,7 @@ func (x *OrderJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobs.ProtoReflect.Descriptor instead.
 func (*OrderJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OrderJobs) GetRequest() uint64 {
@@ -1720,7 +1824,7 @@ type OrderJobsResult struct {
 
 func (x *OrderJobsResult) Reset() {
 	*x = OrderJobsResult{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1836,7 @@ func (x *OrderJobsResult) String() string {
 func (*OrderJobsResult) ProtoMessage() {}
 
 func (x *OrderJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +1849,7 @@ func (x *OrderJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobsResult.ProtoReflect.Descriptor instead.
 func (*OrderJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OrderJobsResult) GetRequest() uint64 {
@@ -1786,7 +1890,7 @@ type ArchiveJobs struct {
 
 func (x *ArchiveJobs) Reset() {
 	*x = ArchiveJobs{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1902,7 @@ func (x *ArchiveJobs) String() string {
 func (*ArchiveJobs) ProtoMessage() {}
 
 func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1915,7 @@ func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobs.ProtoReflect.Descriptor instead.
 func (*ArchiveJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ArchiveJobs) GetRequest() uint64 {
@@ -1866,7 +1970,7 @@ type JobFileMissed struct {
 
 func (x *JobFileMissed) Reset() {
 	*x = JobFileMissed{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +1982,7 @@ func (x *JobFileMissed) String() string {
 func (*JobFileMissed) ProtoMessage() {}
 
 func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +1995,7 @@ func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFileMissed.ProtoReflect.Descriptor instead.
 func (*JobFileMissed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JobFileMissed) GetId() int64 {
@@ -1915,7 +2019,7 @@ type ArchiveJobsResult struct {
 
 func (x *ArchiveJobsResult) Reset() {
 	*x = ArchiveJobsResult{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2031,7 @@ func (x *ArchiveJobsResult) String() string {
 func (*ArchiveJobsResult) ProtoMessage() {}
 
 func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2044,7 @@ func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ArchiveJobsResult) GetRequest() uint64 {
@@ -1982,7 +2086,7 @@ type SetDrain struct {
 
 func (x *SetDrain) Reset() {
 	*x = SetDrain{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2098,7 @@ func (x *SetDrain) String() string {
 func (*SetDrain) ProtoMessage() {}
 
 func (x *SetDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2111,7 @@ func (x *SetDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
 func (*SetDrain) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetDrain) GetRequest() uint64 {
@@ -2035,7 +2139,7 @@ type SetDrainResult struct {
 
 func (x *SetDrainResult) Reset() {
 	*x = SetDrainResult{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2151,7 @@ func (x *SetDrainResult) String() string {
 func (*SetDrainResult) ProtoMessage() {}
 
 func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2164,7 @@ func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrainResult.ProtoReflect.Descriptor instead.
 func (*SetDrainResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetDrainResult) GetRequest() uint64 {
@@ -2087,7 +2191,7 @@ type GetQueueStatus struct {
 
 func (x *GetQueueStatus) Reset() {
 	*x = GetQueueStatus{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2099,7 +2203,7 @@ func (x *GetQueueStatus) String() string {
 func (*GetQueueStatus) ProtoMessage() {}
 
 func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2112,7 +2216,7 @@ func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatus.ProtoReflect.Descriptor instead.
 func (*GetQueueStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetQueueStatus) GetRequest() uint64 {
@@ -2143,7 +2247,7 @@ type GetQueueStatusResult struct {
 
 func (x *GetQueueStatusResult) Reset() {
 	*x = GetQueueStatusResult{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2259,7 @@ func (x *GetQueueStatusResult) String() string {
 func (*GetQueueStatusResult) ProtoMessage() {}
 
 func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2272,7 @@ func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatusResult.ProtoReflect.Descriptor instead.
 func (*GetQueueStatusResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetQueueStatusResult) GetRequest() uint64 {
@@ -2260,7 +2364,7 @@ const file_job_proto_rawDesc = "" +
 	"\bJobDraft\x12,\n" +
 	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
-	"\bfollowed\x18\x03 \x01(\bR\bfollowed\"\xc0\x01\n" +
+	"\bfollowed\x18\x03 \x01(\bR\bfollowed\"\xfb\x01\n" +
 	"\n" +
 	"SubmitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12/\n" +
@@ -2268,7 +2372,14 @@ const file_job_proto_rawDesc = "" +
 	"\fignore_drain\x18\x03 \x01(\bR\vignoreDrain\x12\x0e\n" +
 	"\x02by\x18\x04 \x01(\tR\x02by\x12\x16\n" +
 	"\x06parent\x18\x05 \x01(\x03R\x06parent\x12\x1c\n" +
-	"\tsubmitter\x18\x06 \x01(\fR\tsubmitter\"\xa0\x01\n" +
+	"\tsubmitter\x18\x06 \x01(\fR\tsubmitter\x129\n" +
+	"\x06firing\x18\a \x01(\v2!.lockstep.messages.ScheduleFiringR\x06firing\"\x89\x01\n" +
+	"\x0eScheduleFiring\x12\x1a\n" +
+	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x15\n" +
+	"\x06due_us\x18\x02 \x01(\x03R\x05dueUs\x12\x12\n" +
+	"\x04file\x18\x03 \x01(\fR\x04file\x12\x16\n" +
+	"\x06before\x18\x04 \x01(\fR\x06before\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\x04R\aversion\"\xa0\x01\n" +
 	"\tAwaitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\x03R\x06parent\x12\x10\n" +
@@ -2285,7 +2396,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xe1\x04\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xa5\x05\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -2308,7 +2419,9 @@ const file_job_proto_rawDesc = "" +
 	"\x06run_as\x18\x11 \x01(\tR\x05runAs\x12(\n" +
 	"\x03try\x18\x12 \x01(\v2\x16.lockstep.messages.TryR\x03try\x12\x15\n" +
 	"\x06due_us\x18\x13 \x01(\x03R\x05dueUs\x121\n" +
-	"\x05tries\x18\x14 \x03(\v2\x1b.lockstep.messages.EndedTryR\x05tries\"{\n" +
+	"\x05tries\x18\x14 \x03(\v2\x1b.lockstep.messages.EndedTryR\x05tries\x12\x1a\n" +
+	"\bschedule\x18\x1e \x01(\tR\bschedule\x12&\n" +
+	"\x0fschedule_due_us\x18\x1f \x01(\x03R\rscheduleDueUs\"{\n" +
 	"\bEndedTry\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\x05R\x02op\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
@@ -2439,77 +2552,79 @@ func file_job_proto_rawDescGZIP() []byte {
 }
 
 var file_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_job_proto_goTypes = []any{
 	(OrderJob_Kind)(0),            // 0: lockstep.messages.OrderJob.Kind
 	(*OpDraft)(nil),               // 1: lockstep.messages.OpDraft
 	(*JobDraft)(nil),              // 2: lockstep.messages.JobDraft
 	(*SubmitJobs)(nil),            // 3: lockstep.messages.SubmitJobs
-	(*AwaitJobs)(nil),             // 4: lockstep.messages.AwaitJobs
-	(*AwaitJobsResult)(nil),       // 5: lockstep.messages.AwaitJobsResult
-	(*SubmitJobsResult)(nil),      // 6: lockstep.messages.SubmitJobsResult
-	(*CheckSubmission)(nil),       // 7: lockstep.messages.CheckSubmission
-	(*CheckSubmissionResult)(nil), // 8: lockstep.messages.CheckSubmissionResult
-	(*JobInfo)(nil),               // 9: lockstep.messages.JobInfo
-	(*EndedTry)(nil),              // 10: lockstep.messages.EndedTry
-	(*CommandProgress)(nil),       // 11: lockstep.messages.CommandProgress
-	(*ListJobs)(nil),              // 12: lockstep.messages.ListJobs
-	(*ListJobsResult)(nil),        // 13: lockstep.messages.ListJobsResult
-	(*JobRow)(nil),                // 14: lockstep.messages.JobRow
-	(*SubscribeJob)(nil),          // 15: lockstep.messages.SubscribeJob
-	(*SubscribeJobResult)(nil),    // 16: lockstep.messages.SubscribeJobResult
-	(*UnsubscribeJob)(nil),        // 17: lockstep.messages.UnsubscribeJob
-	(*JobChanged)(nil),            // 18: lockstep.messages.JobChanged
-	(*SubscribeAllJobs)(nil),      // 19: lockstep.messages.SubscribeAllJobs
-	(*JobStatesChanged)(nil),      // 20: lockstep.messages.JobStatesChanged
-	(*OrderJob)(nil),              // 21: lockstep.messages.OrderJob
-	(*OrderJobResult)(nil),        // 22: lockstep.messages.OrderJobResult
-	(*OrderJobs)(nil),             // 23: lockstep.messages.OrderJobs
-	(*OrderJobsResult)(nil),       // 24: lockstep.messages.OrderJobsResult
-	(*ArchiveJobs)(nil),           // 25: lockstep.messages.ArchiveJobs
-	(*JobFileMissed)(nil),         // 26: lockstep.messages.JobFileMissed
-	(*ArchiveJobsResult)(nil),     // 27: lockstep.messages.ArchiveJobsResult
-	(*SetDrain)(nil),              // 28: lockstep.messages.SetDrain
-	(*SetDrainResult)(nil),        // 29: lockstep.messages.SetDrainResult
-	(*GetQueueStatus)(nil),        // 30: lockstep.messages.GetQueueStatus
-	(*GetQueueStatusResult)(nil),  // 31: lockstep.messages.GetQueueStatusResult
-	nil,                           // 32: lockstep.messages.GetQueueStatusResult.JobsEntry
-	(*WaitCycle)(nil),             // 33: lockstep.messages.WaitCycle
-	(*Failure)(nil),               // 34: lockstep.messages.Failure
-	(StartWait)(0),                // 35: lockstep.messages.StartWait
-	(*Try)(nil),                   // 36: lockstep.messages.Try
-	(*Verdict)(nil),               // 37: lockstep.messages.Verdict
+	(*ScheduleFiring)(nil),        // 4: lockstep.messages.ScheduleFiring
+	(*AwaitJobs)(nil),             // 5: lockstep.messages.AwaitJobs
+	(*AwaitJobsResult)(nil),       // 6: lockstep.messages.AwaitJobsResult
+	(*SubmitJobsResult)(nil),      // 7: lockstep.messages.SubmitJobsResult
+	(*CheckSubmission)(nil),       // 8: lockstep.messages.CheckSubmission
+	(*CheckSubmissionResult)(nil), // 9: lockstep.messages.CheckSubmissionResult
+	(*JobInfo)(nil),               // 10: lockstep.messages.JobInfo
+	(*EndedTry)(nil),              // 11: lockstep.messages.EndedTry
+	(*CommandProgress)(nil),       // 12: lockstep.messages.CommandProgress
+	(*ListJobs)(nil),              // 13: lockstep.messages.ListJobs
+	(*ListJobsResult)(nil),        // 14: lockstep.messages.ListJobsResult
+	(*JobRow)(nil),                // 15: lockstep.messages.JobRow
+	(*SubscribeJob)(nil),          // 16: lockstep.messages.SubscribeJob
+	(*SubscribeJobResult)(nil),    // 17: lockstep.messages.SubscribeJobResult
+	(*UnsubscribeJob)(nil),        // 18: lockstep.messages.UnsubscribeJob
+	(*JobChanged)(nil),            // 19: lockstep.messages.JobChanged
+	(*SubscribeAllJobs)(nil),      // 20: lockstep.messages.SubscribeAllJobs
+	(*JobStatesChanged)(nil),      // 21: lockstep.messages.JobStatesChanged
+	(*OrderJob)(nil),              // 22: lockstep.messages.OrderJob
+	(*OrderJobResult)(nil),        // 23: lockstep.messages.OrderJobResult
+	(*OrderJobs)(nil),             // 24: lockstep.messages.OrderJobs
+	(*OrderJobsResult)(nil),       // 25: lockstep.messages.OrderJobsResult
+	(*ArchiveJobs)(nil),           // 26: lockstep.messages.ArchiveJobs
+	(*JobFileMissed)(nil),         // 27: lockstep.messages.JobFileMissed
+	(*ArchiveJobsResult)(nil),     // 28: lockstep.messages.ArchiveJobsResult
+	(*SetDrain)(nil),              // 29: lockstep.messages.SetDrain
+	(*SetDrainResult)(nil),        // 30: lockstep.messages.SetDrainResult
+	(*GetQueueStatus)(nil),        // 31: lockstep.messages.GetQueueStatus
+	(*GetQueueStatusResult)(nil),  // 32: lockstep.messages.GetQueueStatusResult
+	nil,                           // 33: lockstep.messages.GetQueueStatusResult.JobsEntry
+	(*WaitCycle)(nil),             // 34: lockstep.messages.WaitCycle
+	(*Failure)(nil),               // 35: lockstep.messages.Failure
+	(StartWait)(0),                // 36: lockstep.messages.StartWait
+	(*Try)(nil),                   // 37: lockstep.messages.Try
+	(*Verdict)(nil),               // 38: lockstep.messages.Verdict
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	2,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
-	2,  // 2: lockstep.messages.AwaitJobs.drafts:type_name -> lockstep.messages.JobDraft
-	33, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
-	34, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
-	35, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
-	11, // 6: lockstep.messages.JobInfo.progress:type_name -> lockstep.messages.CommandProgress
-	36, // 7: lockstep.messages.JobInfo.try:type_name -> lockstep.messages.Try
-	10, // 8: lockstep.messages.JobInfo.tries:type_name -> lockstep.messages.EndedTry
-	14, // 9: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
-	9,  // 10: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	14, // 11: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
-	9,  // 12: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	9,  // 13: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
-	0,  // 14: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	37, // 15: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
-	34, // 16: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
-	0,  // 17: lockstep.messages.OrderJobs.kind:type_name -> lockstep.messages.OrderJob.Kind
-	22, // 18: lockstep.messages.OrderJobsResult.results:type_name -> lockstep.messages.OrderJobResult
-	34, // 19: lockstep.messages.OrderJobsResult.refused:type_name -> lockstep.messages.Failure
-	34, // 20: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	34, // 21: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	32, // 22: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	9,  // 23: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	4,  // 2: lockstep.messages.SubmitJobs.firing:type_name -> lockstep.messages.ScheduleFiring
+	2,  // 3: lockstep.messages.AwaitJobs.drafts:type_name -> lockstep.messages.JobDraft
+	34, // 4: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
+	35, // 5: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
+	36, // 6: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
+	12, // 7: lockstep.messages.JobInfo.progress:type_name -> lockstep.messages.CommandProgress
+	37, // 8: lockstep.messages.JobInfo.try:type_name -> lockstep.messages.Try
+	11, // 9: lockstep.messages.JobInfo.tries:type_name -> lockstep.messages.EndedTry
+	15, // 10: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
+	10, // 11: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
+	15, // 12: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
+	10, // 13: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
+	10, // 14: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
+	0,  // 15: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
+	38, // 16: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
+	35, // 17: lockstep.messages.OrderJobResult.refused:type_name -> lockstep.messages.Failure
+	0,  // 18: lockstep.messages.OrderJobs.kind:type_name -> lockstep.messages.OrderJob.Kind
+	23, // 19: lockstep.messages.OrderJobsResult.results:type_name -> lockstep.messages.OrderJobResult
+	35, // 20: lockstep.messages.OrderJobsResult.refused:type_name -> lockstep.messages.Failure
+	35, // 21: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	35, // 22: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	33, // 23: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	10, // 24: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2525,7 +2640,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -24,7 +24,7 @@ type SharedFile struct {
 }
 
 // SharedFiles lists the files of a snapshot: live jobs and their records, serial, drain flag,
-// configuration, the files that belong to it, settings, keys, grants, sessions of the console, features of the members and the audit log,
+// configuration, the files that belong to it, settings, keys, grants, sessions of the console, features of the members, schedules and the audit log,
 // sorted. Archived jobs are not part of a snapshot. The journal of the configuration is not either: it is appended to in place, and each
 // node folds its own at other times.
 func SharedFiles(dataDir string) ([]string, error) {
@@ -50,6 +50,15 @@ func SharedFiles(dataDir string) ([]string, error) {
 			files = append(files, name)
 		}
 	}
+	schedules, err := listNames(filepath.Join(dataDir, paths.ScheduleDir))
+	if err != nil {
+		return nil, fmt.Errorf("list the schedules: %w", err)
+	}
+	for _, base := range schedules {
+		if name := paths.ScheduleDir + "/" + base; isSchedule(name) {
+			files = append(files, name)
+		}
+	}
 	for _, name := range []string{
 		paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.SettingsPath,
 		paths.DurationsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath, paths.AccessPath,
@@ -61,6 +70,11 @@ func SharedFiles(dataDir string) ([]string, error) {
 	}
 	slices.Sort(files)
 	return files, nil
+}
+
+func isSchedule(name string) bool {
+	_, ok := paths.ParseSchedulePath(name)
+	return ok
 }
 
 func isAudit(name string) bool {
@@ -108,7 +122,7 @@ func Freeze(dataDir, dir string, overrides func() (map[string][]byte, error)) (*
 		return nil, fmt.Errorf("freeze the files: %w", err)
 	}
 	f := &Frozen{dir: scratch}
-	for _, dir := range []string{paths.QueueDir, paths.AuditDir} {
+	for _, dir := range []string{paths.QueueDir, paths.AuditDir, paths.ScheduleDir} {
 		if err := os.Mkdir(filepath.Join(scratch, dir), 0o700); err != nil {
 			return nil, errors.Join(fmt.Errorf("freeze the files: %w", err), f.Close())
 		}

@@ -31,6 +31,7 @@ func MakeDirs(dataDir, runDir, logDir string, rules ownership.Rules) error {
 		newDir{filepath.Join(dataDir, paths.ArchiveDir), ownership.QueueDir},
 		newDir{filepath.Join(dataDir, paths.QuarantineDir), ownership.QueueDir},
 		newDir{filepath.Join(dataDir, paths.AuditDir), ownership.AuditDir},
+		newDir{filepath.Join(dataDir, paths.ScheduleDir), ownership.AuditDir},
 		newDir{runDir, ownership.RunDir},
 		newDir{LivelockDir(runDir), ownership.LivelockDir},
 		newDir{messageDir(runDir), ownership.LivelockDir},

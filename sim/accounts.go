@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/calendar"
 	"lockstep/actors/jobs"
 	"lockstep/core/access"
 	"lockstep/core/jobproc"
@@ -88,6 +89,17 @@ func (a accounts) Find(question uint64, users []jobproc.User, to *actor.PID) {
 	for _, user := range users {
 		account := &jobproc.Account{Name: user.String(), UID: user.UID, GID: user.UID, Groups: []int{user.UID}, Home: "/"}
 		found.Answers = append(found.Answers, jobproc.AccountAnswer{User: user, Account: account})
+	}
+	a.daemon.env.System().Root.Send(to, found)
+}
+
+// FindOwner answers with the identity of a user.
+func (a accounts) FindOwner(question uint64, user jobproc.User, to *actor.PID) {
+	found := &calendar.OwnerFound{Question: question, Identity: access.Identity{UID: user.UID, Login: access.NoUID, Name: user.Name}}
+	for _, known := range userAccounts {
+		if known.uid == user.UID {
+			found.Identity = known.identity()
+		}
 	}
 	a.daemon.env.System().Root.Send(to, found)
 }

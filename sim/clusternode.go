@@ -308,7 +308,7 @@ func (n *node) losePowerAndQueue(trace string) {
 	disk := n.disk
 	n.newDisk()
 	n.world.injector.attachDisk(n)
-	n.disk.TakeDirs(disk, ".", paths.AuditDir, logDir)
+	n.disk.TakeDirs(disk, ".", paths.AuditDir, paths.ScheduleDir, logDir)
 }
 
 // checkQueue is as in lockstepd: it refuses to start without the queue that the node had. It is exempt from faults of the disk, so that

@@ -41,7 +41,7 @@ func newNode(w *World, name string) *node {
 }
 
 func (n *node) newDisk() {
-	n.disk = simdisk.New(paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir, paths.AuditDir, logDir)
+	n.disk = simdisk.New(paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir, paths.AuditDir, paths.ScheduleDir, logDir)
 	n.disk.Changed = n.diskChanged
 	n.disk.Failed = func(call simdisk.Call, op, path string, err error) {
 		n.tracef(topicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)

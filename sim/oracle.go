@@ -167,7 +167,7 @@ func (t *oracle) newExpected(first map[string][]byte) *expectedFiles {
 // sharedFiles are the files on a node's disk that a snapshot contains, by path.
 func (n *node) sharedFiles() map[string][]byte {
 	files := map[string][]byte{}
-	for _, dir := range []string{".", paths.QueueDir, paths.AuditDir} {
+	for _, dir := range []string{".", paths.QueueDir, paths.AuditDir, paths.ScheduleDir} {
 		for base, f := range n.disk.Files(dir) {
 			if name := path.Join(dir, base); replication.IsShared(name) {
 				files[name] = f.Data

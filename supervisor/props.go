@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/audit"
+	"lockstep/actors/calendar"
 	"lockstep/actors/confdkey"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/config/confd"
@@ -25,6 +26,7 @@ import (
 	"lockstep/actors/sessions"
 	"lockstep/actors/store"
 	"lockstep/actors/wconfd"
+	times "lockstep/core/calendar"
 	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/core/noded"
@@ -111,7 +113,12 @@ func grantsOf(p Ports) *actor.PID {
 }
 
 func grantsProps(p Ports, _ Settings) *actor.Props {
-	return grants.Props(grants.Config{Env: p.Env, Store: storeOf(p), Subscribers: []*actor.PID{p.Env.PID(luxiName)}})
+	return grants.Props(grants.Config{Env: p.Env, Store: storeOf(p), Subscribers: []*actor.PID{p.Env.PID(luxiName), p.Env.PID(calendarName)}})
+}
+
+func calendarProps(p Ports, s Settings) *actor.Props {
+	return calendar.Props(calendar.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName), Accounts: p.Accounts,
+		Catalogue: s.Catalogue, Policy: s.Access, Daemon: s.Daemon, Zones: times.LoadZone})
 }
 
 // notesFeatures reports whether the features of the members of a cluster are noted. Where members cannot be asked, all are of one version.
@@ -143,7 +150,7 @@ func storeProps(p Ports, s Settings) *actor.Props {
 
 // storeClients are the actors that the store tells when it has started, so that they repeat their requests.
 func storeClients(p Ports) []*actor.PID {
-	clients := present(p, locksName, clusterconfigName, queueName, jobsName, luxiName, auditName)
+	clients := present(p, locksName, clusterconfigName, queueName, jobsName, luxiName, auditName, calendarName)
 	if isStandalone(p) {
 		clients = append(clients, p.Env.PID(configstoreName))
 	}
@@ -161,7 +168,7 @@ func hasQueue(p Ports) bool { return !p.WithoutQueue }
 // belongsToQueue reports whether only a tree with a queue has the actor.
 func belongsToQueue(name string) bool {
 	switch name {
-	case queueName, jobsName, luxiName, filtersName, schedulerName, auditName:
+	case queueName, jobsName, luxiName, filtersName, schedulerName, auditName, calendarName:
 		return true
 	}
 	return false
@@ -408,7 +415,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 		ClusterConfig: p.Env.PID(clusterconfigName),
 		Filters:       p.Env.PID(filtersName),
 		Catalogue:     s.Catalogue,
-		Gateways:      subscribers(p, luxiName),
+		Gateways:      append(subscribers(p, luxiName), p.Env.PID(calendarName)),
 		Livelock:      s.Livelock,
 		Daemon:        s.Daemon,
 		Limits:        s.Limits,
@@ -446,6 +453,7 @@ func luxiProps(p Ports, s Settings) *actor.Props {
 		Grants:        grantsOf(p),
 		GrantsUnknown: keepsGrants(p),
 		Features:      featuresOf(p),
+		Calendar:      p.Env.PID(calendarName),
 		Audit:         p.Env.PID(auditName),
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/calendar"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/config/confd"
 	"lockstep/actors/config/configstore"
@@ -43,7 +44,7 @@ type Ports struct {
 	Env        *kit.Env
 	Files      store.Files
 	Processes  jobs.Processes
-	Accounts   jobs.Accounts
+	Accounts   Accounts
 	Owners     locks.Owners
 	Callers    clusterconfig.Owners
 	OnUnlocked func(clusterconfig.Unlocked) // called for each call of WConfD that changes an object without its lock; nil: not reported
@@ -65,6 +66,12 @@ type Ports struct {
 	// WithoutQueue is true in Ganeti mode while no ganeti-luxid runs: the tree has the configuration and the locks only, and
 	// reads and writes nothing of the queue.
 	WithoutQueue bool
+}
+
+// Accounts is the port to the accounts of users of this node, for their jobs and their schedules.
+type Accounts interface {
+	jobs.Accounts
+	calendar.Accounts
 }
 
 // Settings are the operator's choices and the identity of this daemon.
@@ -130,6 +137,7 @@ const (
 	grantsName        = rootName + "/grants"
 	featuresName      = rootName + "/features"
 	auditName         = rootName + "/audit"
+	calendarName      = rootName + "/calendar"
 )
 
 // group is a supervisor: the policy for its children, and the children in the order of their
@@ -185,6 +193,8 @@ var tree = group{
 		{name: "grants", why: "after the gateway, which it tells the grants; connections ask again", props: grantsProps, enabled: keepsGrants},
 		{name: "features", why: "no actor waits for it but connections, which ask again", props: featuresProps, enabled: notesFeatures},
 		{name: "audit", why: "no actor waits for it but connections, which ask again", props: auditProps, enabled: hasQueue},
+		{name: "calendar", why: "after the queue, which has restored the files of what was not recorded when the calendar reads them",
+			props: calendarProps, enabled: hasQueue},
 		{name: answersName, why: "the configuration is shown where it is kept", group: &answers, enabled: isStandalone},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state",
 			props: eventsProps, enabled: hasFeed},
@@ -242,7 +252,7 @@ func ClusterConfig(env *kit.Env) *actor.PID { return env.PID(clusterconfigName) 
 // SetOpcodes tells the queue, the filter engine, the scheduler and the LUXI gateway which opcodes operators have declared
 // (opcodes.Changed).
 func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
-	for _, name := range []string{queueName, filtersName, schedulerName, luxiName} {
+	for _, name := range []string{queueName, filtersName, schedulerName, luxiName, calendarName} {
 		env.System().Root.Send(env.PID(name), &opcodes.Changed{Catalogue: catalogue})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/audit"
+	"lockstep/actors/calendar"
 	"lockstep/actors/confdkey"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/config/distributor"
@@ -87,7 +88,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		*messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult,
 		*messages.GetStartErrorResult, *messages.GetFailingWritesResult,
 		*distributor.GetNodesResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *inquirer.AskResult,
-		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult, *features.AskResult,
+		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult, *calendar.ChangeResult, *calendar.ListResult, *features.AskResult,
 		*audit.Recorded, *audit.LookResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:

@@ -40,7 +40,7 @@ func (a *admission) refusal(m *messages.SubmitJobs) *messages.Failure {
 	case a.stopping != nil:
 		return messages.GenericFailure("The daemon is stopping; submit again when it is back")
 	case a.drained && !m.IgnoreDrain:
-		if a.asGaneti {
+		if a.asGaneti && m.Firing == nil {
 			return messages.GenericFailure("Queue drained")
 		}
 		return messages.DrainedFailure("Job queue is drained, refusing job")

@@ -31,6 +31,8 @@ type groupCommit struct {
 	written []*submission
 	// cause is the failure because of which the group is rolled back or aborted.
 	cause *messages.Failure
+	// toRemove are the files that are removed when the schedules' files are as they were before.
+	toRemove []string
 }
 
 // commitPhase names the step of a commit whose result is awaited.
@@ -38,10 +40,12 @@ type commitPhase uint8
 
 const (
 	writingJobs   commitPhase = iota // job files and, if no submission has failed, the serial
-	takingBack                       // removal of the files of failed submissions
+	restoring                        // the schedules' files of failed submissions, as they were before
+	takingBack                       // removal of the other files of failed submissions
 	writingSerial                    // the serial, for the submissions that have not failed
 	rollingBack                      // the serial of before, since the new one may be on the disk
-	aborting                         // removal of all files of the group
+	abandoning                       // all schedules' files of the group, as they were before
+	aborting                         // removal of all other files of the group
 )
 
 // commitStep is the next step of a commit: at most one field is set, none if the
@@ -68,6 +72,9 @@ func (c *groupCommit) start() commitStep {
 				write.Files = append(write.Files, recordFile("submit-record", last, s.records[i]))
 			}
 		}
+		if f := s.firingFile(); f != nil {
+			write.Files = append(write.Files, f)
+		}
 	}
 	if complete { // otherwise some files are removed before a serial is written
 		// The store writes the serial when the files are durable, and then only if none has failed.
@@ -93,6 +100,11 @@ func (c *groupCommit) next(failures []*messages.FileFailure, repeated bool) comm
 		case c.target == 0 || failure != nil:
 			return c.takeBack(failures)
 		}
+	case restoring:
+		if failure != nil {
+			return c.abort(failure)
+		}
+		return c.remove(takingBack)
 	case takingBack:
 		if failure != nil {
 			return c.abort(failure)
@@ -107,6 +119,11 @@ func (c *groupCommit) next(failures []*messages.FileFailure, repeated bool) comm
 			return c.crash(failure)
 		}
 		return c.abort(c.cause)
+	case abandoning:
+		if failure != nil {
+			return c.crash(failure)
+		}
+		return c.remove(aborting)
 	case aborting:
 		if failure != nil {
 			return c.crash(failure)
@@ -124,8 +141,11 @@ func (c *groupCommit) takeBack(failures []*messages.FileFailure) commitStep {
 	for _, f := range failures {
 		failed[f.Path] = f.Failure
 	}
-	var toRemove []string
+	var restore []*messages.FileWrite
 	for _, s := range c.submissions {
+		if s.firing != nil && s.failure == nil {
+			s.failure = failed[paths.SchedulePath(s.firing.Schedule)]
+		}
 		for _, j := range s.jobs {
 			for _, file := range []string{paths.JobPath(int64(j.ID)), paths.RecordPath(int64(j.ID))} {
 				if f := failed[file]; f != nil && s.failure == nil {
@@ -136,14 +156,37 @@ func (c *groupCommit) takeBack(failures []*messages.FileFailure) commitStep {
 		if s.failure == nil {
 			c.written = append(c.written, s)
 		} else {
-			toRemove = append(toRemove, s.paths()...)
+			c.toRemove = append(c.toRemove, s.paths()...)
+			restore = appendFormer(restore, s)
 		}
 	}
-	if toRemove == nil {
+	if c.toRemove == nil {
 		return c.writeSerial()
 	}
-	c.phase = takingBack
-	return commitStep{remove: &messages.RemoveFiles{Op: "take-back", Paths: toRemove}}
+	return c.restore(restoring, restore, takingBack)
+}
+
+// restore is the step that restores schedules' files, in a phase, or the removal of files in the phase after it, if there are none.
+func (c *groupCommit) restore(phase commitPhase, files []*messages.FileWrite, after commitPhase) commitStep {
+	if len(files) == 0 {
+		return c.remove(after)
+	}
+	c.phase = phase
+	return commitStep{write: &messages.WriteFiles{Files: files, Durable: true, Logged: true}}
+}
+
+// remove is the step that removes the files that were written, in a phase.
+func (c *groupCommit) remove(phase commitPhase) commitStep {
+	c.phase = phase
+	return commitStep{remove: &messages.RemoveFiles{Op: "take-back", Paths: c.toRemove}}
+}
+
+// appendFormer adds the schedule's file of a submission as it was before, if it has one.
+func appendFormer(files []*messages.FileWrite, s *submission) []*messages.FileWrite {
+	if f := s.formerFile(); f != nil {
+		files = append(files, f)
+	}
+	return files
 }
 
 func (c *groupCommit) writeSerial() commitStep {
@@ -165,15 +208,16 @@ func (c *groupCommit) rollBack(cause *messages.Failure) commitStep {
 // abort removes all files of a group whose serial is not on the disk. A file that
 // stayed would become a job with the next serial.
 func (c *groupCommit) abort(cause *messages.Failure) commitStep {
-	c.phase, c.cause = aborting, cause
-	var files []string
+	c.cause, c.toRemove = cause, nil
+	var former []*messages.FileWrite
 	for _, s := range c.submissions {
 		if s.failure == nil {
 			s.failure = cause
 		}
-		files = append(files, s.paths()...)
+		c.toRemove = append(c.toRemove, s.paths()...)
+		former = appendFormer(former, s)
 	}
-	return commitStep{remove: &messages.RemoveFiles{Op: "take-back", Paths: files}}
+	return c.restore(abandoning, former, aborting)
 }
 
 func (c *groupCommit) crash(last *messages.Failure) commitStep {

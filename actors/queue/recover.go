@@ -94,7 +94,9 @@ func (q *queue) activeJobsListed(ctx actor.Context, m *messages.ListActiveJobsRe
 			panic(fmt.Errorf("%s: %w: write the highest job id in use into it", paths.SerialPath, err))
 		}
 		q.recovery.drained = m.Drained
-		q.clearOrphanRecords(ctx, serial, m.Orphans, func(ctx actor.Context) { q.rereadFailed(ctx, serial, slices.Clone(m.Jobs), 0) })
+		q.takeBackFirings(ctx, serial, func(ctx actor.Context) {
+			q.clearOrphanRecords(ctx, serial, m.Orphans, func(ctx actor.Context) { q.rereadFailed(ctx, serial, slices.Clone(m.Jobs), 0) })
+		})
 	})
 }
 

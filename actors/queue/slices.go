@@ -66,6 +66,7 @@ func (q *queue) checkGroup(ctx actor.Context, work *int) (done bool) {
 			continue
 		}
 		q.admission.unfinished -= len(s.drafts)
+		q.firings.failed(s.firing)
 		s.answer(ctx, nil)
 		group.submissions = slices.Delete(group.submissions, i, i+1)
 	}

@@ -26,6 +26,7 @@ type submission struct {
 	submitter []byte
 	name      submissionName
 	parent    int64 // job whose process submits them; 0 if none is known
+	firing    *messages.ScheduleFiring
 	// repeats are further requests with the same name and content. They get the same answer.
 	repeats []requester
 
@@ -218,6 +219,9 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 	}
 	if open.parent > 0 {
 		r = r.WithParent(open.parent)
+	}
+	if f := open.firing; f != nil {
+		r = r.WithSchedule(record.Scheduled{Name: f.Schedule, DueUs: f.DueUs})
 	}
 	open.encoded, open.records = append(open.encoded, job.Encode(j)), append(open.records, r)
 }

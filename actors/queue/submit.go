@@ -18,6 +18,10 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request, Failure: f})
 		return
 	}
+	if f := q.firings.begin(m.Firing); f != nil {
+		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request, Failure: f})
+		return
+	}
 	if len(m.Jobs) == 0 {
 		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request})
 		return
@@ -26,7 +30,8 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 	// committed.
 	q.admission.unfinished += len(m.Jobs)
 	q.submissions.incoming = append(q.submissions.incoming,
-		&submission{from: requester{sender, m.Request}, drafts: m.Jobs, by: m.By, submitter: m.Submitter, name: name, parent: m.Parent})
+		&submission{from: requester{sender, m.Request}, drafts: m.Jobs, by: m.By, submitter: m.Submitter, name: name, parent: m.Parent,
+			firing: m.Firing})
 	q.commitNext(ctx)
 }
 
@@ -99,6 +104,7 @@ func (q *queue) committed(ctx actor.Context) {
 	for _, s := range q.submissions.end() {
 		if s.failure != nil {
 			q.admission.unfinished -= len(s.jobs)
+			q.firings.failed(s.firing)
 			for i, j := range s.jobs {
 				q.records.dropDependent(int64(j.ID), s.dependencies[i])
 				q.forgetVerdict(ctx, int64(j.ID))

@@ -342,11 +342,11 @@ func (r *replicator) listPresent(ctx actor.Context, m *messages.LogSnapshotRecei
 	})
 }
 
-// removeExtraFiles removes the live jobs, settings and audit files that the snapshot lacks. Archived
+// removeExtraFiles removes the live jobs, settings, schedules and audit files that the snapshot lacks. Archived
 // jobs are in no snapshot, and stay.
 func (r *replicator) removeExtraFiles(ctx actor.Context, m *messages.LogSnapshotReceived) {
 	s := &r.applying.snapshot
-	r.listPresent(ctx, m, []string{paths.QueueDir, paths.AuditDir}, func(ctx actor.Context, present []string) {
+	r.listPresent(ctx, m, []string{paths.QueueDir, paths.AuditDir, paths.ScheduleDir}, func(ctx actor.Context, present []string) {
 		extra := replication.AbsentFiles(present, s.files)
 		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: extra}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 			if s.part != m {

@@ -32,8 +32,17 @@ var changes = map[string]func(args arguments) string{
 		return "release job " + args.text(0)
 	},
 	"LockstepOrderJobs": orderJobs,
-	"ArchiveJob":        func(args arguments) string { return "archive job " + args.text(0) },
-	"AutoArchiveJobs":   autoArchive,
+	"LockstepPutSchedule": func(args arguments) string {
+		if len(args) == 0 {
+			return ""
+		}
+		var d struct{ Name string }
+		_ = json.Unmarshal(args[0], &d) // a definition without a name is refused
+		return fmt.Sprintf("define schedule %.80s", d.Name)
+	},
+	"LockstepOrderSchedule": func(args arguments) string { return args.text(1) + " schedule " + args.text(0) },
+	"ArchiveJob":            func(args arguments) string { return "archive job " + args.text(0) },
+	"AutoArchiveJobs":       autoArchive,
 	"SetDrainFlag": func(args arguments) string {
 		if args.text(0) == "false" {
 			return "undrain the queue"

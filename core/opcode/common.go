@@ -171,3 +171,17 @@ func ResolveDepends(input json.RawMessage, id int64) (json.RawMessage, error) {
 	}
 	return input, nil
 }
+
+// WithDepends adds dependencies to the stored input of an opcode, which draft has written.
+func WithDepends(input json.RawMessage, more []Dependency) json.RawMessage {
+	for w := rawjson.Walk(input); w.More(); {
+		key := w.Key()
+		start, end := w.Value()
+		if string(key) == `"depends"` {
+			all := append(decodeDepends(input[start:end]), more...)
+			return slices.Concat(input[:start], appendDepends(nil, all), input[end:])
+		}
+	}
+	member := appendDepends([]byte(`{"depends":`), more)
+	return slices.Concat(member, []byte{','}, input[1:])
+}

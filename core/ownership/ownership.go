@@ -35,7 +35,7 @@ const (
 
 	DataDir
 	QueueDir // queue, its archive and its quarantine
-	AuditDir
+	AuditDir // and the directory of schedules
 	RunDir
 	SocketDir
 	LivelockDir // and the directory of messages to job processes
@@ -168,7 +168,7 @@ func ClassOf(name string) Class {
 	case paths.ConfdKeyPath, paths.ConfdOtherKeyPath:
 		return Key
 	}
-	if path.Dir(name) == paths.AuditDir {
+	if dir := path.Dir(name); dir == paths.AuditDir || dir == paths.ScheduleDir {
 		return Private
 	}
 	if path.Dir(name) == "." {

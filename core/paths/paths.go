@@ -30,6 +30,8 @@ const (
 	FeaturesPath = "features.json"
 	// AuditDir has the files of the audit log (package audit).
 	AuditDir = "audit"
+	// ScheduleDir has a file for each schedule (package schedule).
+	ScheduleDir = "schedules"
 	// RunDirPath names the run directory in which the job processes and lock owners of this data directory live.
 	RunDirPath = "run-directory"
 	// DurationsPath holds how long opcodes of each kind have taken. Without the file the scheduler learns it again.
@@ -138,6 +140,18 @@ func ParseAuditPath(file string) (first uint64, ok bool) {
 	}
 	n, ok := parseDecimal(digits)
 	return uint64(max(n, 0)), ok && n > 0
+}
+
+const scheduleSuffix = ".json"
+
+// SchedulePath is the path of the file of the schedule with that name: "schedules/nightly.json".
+func SchedulePath(name string) string { return ScheduleDir + "/" + name + scheduleSuffix }
+
+// ParseSchedulePath is the inverse of [SchedulePath]. The name is not checked.
+func ParseSchedulePath(file string) (name string, ok bool) {
+	base, inDir := strings.CutPrefix(file, ScheduleDir+"/")
+	name, ok = strings.CutSuffix(base, scheduleSuffix)
+	return name, inDir && ok && name != "" && !strings.Contains(name, "/")
 }
 
 // KeptDirOf is the directory of the kept output of a job: "output/12".

@@ -201,6 +201,9 @@ func triesOf(info *messages.JobInfo) []answer.EndedTry {
 // AddRecord sets the fields of a job's info that come from the record.
 func AddRecord(info *messages.JobInfo, j *job.Job, r record.Record) {
 	info.Name, info.Result, info.Parent, info.Submitter = r.Name(), interned(r.Result(j)), r.Parent(), r.Submitter()
+	if s := r.Schedule(); s.Name != "" {
+		info.Schedule, info.ScheduleDueUs = interned(s.Name), s.DueUs
+	}
 	addTry(info, j, r)
 	for _, t := range r.Tries() {
 		info.Tries = append(info.Tries, &messages.EndedTry{Op: int32(t.Op), Result: interned(t.Words()),

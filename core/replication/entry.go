@@ -11,7 +11,7 @@ import (
 )
 
 // IsShared reports whether all nodes of a cluster have this file: jobs and their records, serial, drain flag,
-// configuration, settings, durations, sessions of the console, grants, features of the members, the audit log and the keys of queries
+// configuration, settings, durations, sessions of the console, grants, features of the members, schedules, the audit log and the keys of queries
 // about the configuration. Only the master has locks, because their owners are its processes. A node's journal and history of the
 // configuration are its own.
 func IsShared(file string) bool {
@@ -31,6 +31,9 @@ func IsShared(file string) bool {
 		_, job := paths.ParseJobName(path.Base(file))
 		_, record := paths.ParseRecordName(path.Base(file))
 		return job || record
+	case dir == paths.ScheduleDir:
+		_, schedule := paths.ParseSchedulePath(file)
+		return schedule
 	case dir == paths.AuditDir:
 		_, audit := paths.ParseAuditPath(file)
 		return audit
@@ -46,12 +49,13 @@ func ChangesConfig(entry []byte) bool {
 }
 
 // MayWait reports whether an entry may be a moment late on the disk of a node that follows another: it changes only files of
-// jobs, the serial and the audit log, which the master alone reads. Nodes answer from the other files themselves.
+// jobs, the serial, schedules and the audit log, which the master alone reads. Nodes answer from the other files themselves.
 func MayWait(e *messages.LogEntry) bool {
 	for _, c := range e.Changes {
 		for _, file := range ChangedPaths(c) {
 			switch dir := path.Dir(file); {
-			case dir == paths.QueueDir, dir == paths.QuarantineDir, dir == paths.AuditDir, strings.HasPrefix(dir, paths.ArchiveDir+"/"):
+			case dir == paths.QueueDir, dir == paths.QuarantineDir, dir == paths.AuditDir, dir == paths.ScheduleDir,
+				strings.HasPrefix(dir, paths.ArchiveDir+"/"):
 			default:
 				return false
 			}

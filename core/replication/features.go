@@ -19,10 +19,12 @@ const (
 	Submitters = "submitters"
 	// Tries: jobs whose opcodes are tried again. An older version runs such a command once, and fails a job between two tries.
 	Tries = "tries"
+	// Schedules: the files of schedules, whose jobs an older version would not submit.
+	Schedules = "schedules"
 )
 
 // Features is the list of what this version knows, sorted. Each node states it to the master.
-func Features() []string { return []string{AuditLog, Grants, Submitters, Tries} }
+func Features() []string { return []string{AuditLog, Grants, Schedules, Submitters, Tries} }
 
 // FeaturesKnown has, by the name of each member, the features that its version has stated last. A member that has never answered has no
 // entry. It is a file that all nodes share, so that a new master also knows what members have stated that are down.

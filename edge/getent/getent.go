@@ -20,7 +20,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/calendar"
 	"lockstep/actors/jobs"
+	"lockstep/core/access"
 	"lockstep/core/jobproc"
 )
 
@@ -97,6 +99,26 @@ func (u *Users) Find(number uint64, users []jobproc.User, to *actor.PID) {
 		}
 		u.system.Root.Send(to, found)
 	}()
+}
+
+// FindOwner answers `to` with calendar.OwnerFound.
+func (u *Users) FindOwner(number uint64, user jobproc.User, to *actor.PID) {
+	go func() { u.system.Root.Send(to, u.owner(number, user)) }()
+}
+
+func (u *Users) owner(number uint64, user jobproc.User) *calendar.OwnerFound {
+	a := u.find(question{user: user})
+	found := &calendar.OwnerFound{Question: number, Unanswered: a.unanswered, Refusal: a.Refusal}
+	if a.Account == nil {
+		return found
+	}
+	found.Identity = access.Identity{UID: a.Account.UID, Login: access.NoUID, Name: a.Account.Name, GIDs: a.Account.Groups}
+	for _, gid := range a.Account.Groups {
+		if name, known := u.GroupName(gid); known && name != "" {
+			found.Identity.Groups = append(found.Identity.Groups, name)
+		}
+	}
+	return found
 }
 
 // FindAccount is a login.FindAccount.

@@ -109,7 +109,7 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	}
 	// After the answer is verified, so that a node that cannot join keeps its queue. Before replaceFiles, whose last file makes the node a
 	// member: a member has no jobs of its own.
-	for _, dir := range []string{paths.KeptDir, paths.AuditDir} {
+	for _, dir := range []string{paths.KeptDir, paths.AuditDir, paths.ScheduleDir} {
 		if err := moveAside(dataDir, dir, o.Now); err != nil {
 			return err
 		}

@@ -51,6 +51,10 @@ type Config struct {
 	Grants *actor.PID
 	// GrantsUnknown is true until the first grants.Changed, if there is an actor that sends it. What the Policy refuses waits for it.
 	GrantsUnknown bool
+	// ZoneData says in words which data of time zones this daemon uses.
+	ZoneData string
+	// Calendar keeps the schedules; nil: there are none.
+	Calendar *actor.PID
 	// Features is the actor of package features; nil: the daemon belongs to no cluster of several nodes.
 	Features *actor.PID
 }

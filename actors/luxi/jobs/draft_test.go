@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/luxi/call"
 	"lockstep/core/answer"
+	"lockstep/core/drafts"
 	"lockstep/core/opcode"
 	"lockstep/messages"
 )
@@ -25,16 +26,16 @@ func TestDraftErrorsNameTheirPlace(t *testing.T) {
 		{[][]json.RawMessage{{good}, {bad}}, ", in job 2 of 2"},
 		{[][]json.RawMessage{{good}, {good, bad}}, ", in opcode 2 of 2, in job 2 of 2"},
 	} {
-		drafts, mistakes, refusal := draftJobs(client, c.jobs, 1)
+		made, mistakes, refusal := draftJobs(client, c.jobs, 1)
 		require.NoError(t, refusal)
 		require.Len(t, mistakes, 1)
-		require.Equal(t, "Unknown opcode OP_NO_SUCH"+c.place, placed(c.jobs, mistakes[0]))
-		require.Len(t, drafts, len(c.jobs))
+		require.Equal(t, "Unknown opcode OP_NO_SUCH"+c.place, drafts.Placed(c.jobs, mistakes[0]))
+		require.Len(t, made, len(c.jobs))
 	}
-	drafts, mistakes, refusal := draftJobs(client, [][]json.RawMessage{{good}, {good, good}}, 1)
+	made, mistakes, refusal := draftJobs(client, [][]json.RawMessage{{good}, {good, good}}, 1)
 	require.NoError(t, refusal)
 	require.Empty(t, mistakes)
-	require.Len(t, drafts[1].Ops, 2)
+	require.Len(t, made[1].Ops, 2)
 }
 
 // All mistakes have their places; each parameter of an opcode is checked.

@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/luxi/call"
 	"lockstep/core/access"
 	"lockstep/core/answer"
+	"lockstep/core/drafts"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/queuecopy"
@@ -38,14 +39,14 @@ func submitOne(c *request, ctx actor.Context, args []json.RawMessage, ignoreDrai
 		return fmt.Errorf("%s: %w", c.Method, err)
 	}
 	jobs := [][]json.RawMessage{ops}
-	drafts, mistakes, err := draftJobs(c.Call, jobs, 1)
+	made, mistakes, err := draftJobs(c.Call, jobs, 1)
 	switch {
 	case mistakes != nil:
-		return fmt.Errorf("%s: %s", c.Method, placed(jobs, mistakes[0]))
+		return fmt.Errorf("%s: %s", c.Method, drafts.Placed(jobs, mistakes[0]))
 	case err != nil:
 		return err
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, IgnoreDrain: ignoreDrain}, submitOptions{},
+	submit(c, ctx, &messages.SubmitJobs{Jobs: made, IgnoreDrain: ignoreDrain}, submitOptions{},
 		func(ctx actor.Context, ids []int64) { c.SucceedCopied(ctx, ids[0], jobUnits(ids)...) })
 	return nil
 }
@@ -57,14 +58,14 @@ func submitManyJobs(c *request, ctx actor.Context, args []json.RawMessage) error
 	if err := wire.Arguments(args, &jobs); err != nil {
 		return fmt.Errorf("SubmitManyJobs: %w", err)
 	}
-	drafts, mistakes, err := draftJobs(c.Call, jobs, 1)
+	made, mistakes, err := draftJobs(c.Call, jobs, 1)
 	switch {
 	case mistakes != nil:
-		return fmt.Errorf("SubmitManyJobs: %s", placed(jobs, mistakes[0]))
+		return fmt.Errorf("SubmitManyJobs: %s", drafts.Placed(jobs, mistakes[0]))
 	case err != nil:
 		return err
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts}, submitOptions{}, func(ctx actor.Context, ids []int64) {
+	submit(c, ctx, &messages.SubmitJobs{Jobs: made}, submitOptions{}, func(ctx actor.Context, ids []int64) {
 		result := make([][2]any, len(ids))
 		for i, id := range ids {
 			result[i] = [2]any{true, id}
@@ -111,18 +112,18 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 		}
 		ops[i] = all[i].Ops
 	}
-	drafts, mistakes, refusal := draftJobs(c.Call, ops, answer.MistakesMax)
+	made, mistakes, refusal := draftJobs(c.Call, ops, answer.MistakesMax)
 	for i, named := range all {
 		if err := record.CheckName(named.Name); err != nil && named.Name != "" {
 			mistakes = append(mistakes, answer.Mistake{Job: i + 1, Text: err.Error()})
 		}
 	}
 	if c.Config.Distributor == nil { // the nodes of a Ganeti cluster execute Ganeti's opcodes
-		mistakes = append(mistakes, cannotRun(c.Config.Catalogue, drafts)...)
+		mistakes = append(mistakes, cannotRun(c.Config.Catalogue, made)...)
 	}
 	if mistakes != nil {
 		mistakes = mistakes[:min(len(mistakes), answer.MistakesMax)]
-		f := messages.PrereqFailure(messages.WrongInput, placed(ops, mistakes[0]))
+		f := messages.PrereqFailure(messages.WrongInput, drafts.Placed(ops, mistakes[0]))
 		f.Details = answer.EncodeMistakes(mistakes)
 		c.Fail(ctx, f)
 		return nil
@@ -134,10 +135,10 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 	if err != nil {
 		return err
 	}
-	for i, draft := range drafts {
+	for i, draft := range made {
 		draft.Name, draft.Followed = all[i].Name, all[i].Followed
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, Submitter: as}, options, func(ctx actor.Context, ids []int64) {
+	submit(c, ctx, &messages.SubmitJobs{Jobs: made, Submitter: as}, options, func(ctx actor.Context, ids []int64) {
 		c.SucceedCopied(ctx, append([]int64{}, ids...), jobUnits(ids)...)
 	})
 	return nil
@@ -166,8 +167,8 @@ func asAccount(c *call.Call, jobs []namedJob) ([]byte, error) {
 }
 
 // cannotRun lists the opcodes that have no executor. Ganeti's calls take them, and their jobs fail.
-func cannotRun(catalogue *opcode.Catalogue, drafts []*messages.JobDraft) (mistakes []answer.Mistake) {
-	for i, draft := range drafts {
+func cannotRun(catalogue *opcode.Catalogue, jobs []*messages.JobDraft) (mistakes []answer.Mistake) {
+	for i, draft := range jobs {
 		for k, op := range draft.Ops {
 			name := job.OpID(op.GetInput())
 			if known, is := catalogue.Lookup(name); is && !known.Runs() {
@@ -179,44 +180,9 @@ func cannotRun(catalogue *opcode.Catalogue, drafts []*messages.JobDraft) (mistak
 	return mistakes
 }
 
-// draftJobs parses the opcodes of jobs. It ends at the first opcode with which it has this many mistakes. An opcode with a mistake is nil
-// in its draft. The text of a mistake is Ganeti's. refusal is why the client may not submit the first opcode that it may not; nil: it may
-// submit all.
-func draftJobs(c *call.Call, jobs [][]json.RawMessage, most int) (drafts []*messages.JobDraft, mistakes []answer.Mistake, refusal error) {
-	catalogue := c.Config.Catalogue
-	drafts = make([]*messages.JobDraft, len(jobs))
-	for i, ops := range jobs {
-		drafts[i] = &messages.JobDraft{Ops: make([]*messages.OpDraft, len(ops))}
-		for k, raw := range ops {
-			if len(mistakes) >= most {
-				return drafts[:i], mistakes, refusal
-			}
-			op, err := catalogue.Parse(raw)
-			if err != nil {
-				for _, invalid := range catalogue.Mistakes(raw, err) {
-					mistakes = append(mistakes, answer.Mistake{Job: i + 1, Opcode: k + 1, Parameter: invalid.Param, Text: invalid.Text})
-				}
-				continue
-			}
-			if err := c.Config.Policy.Submission(c.From, catalogue, op); err != nil && refusal == nil {
-				refusal = fmt.Errorf("%w%s", err, placed(jobs, answer.Mistake{Job: i + 1, Opcode: k + 1}))
-			}
-			drafts[i].Ops[k] = &messages.OpDraft{Input: op.Input, Secrets: op.Secrets, Priority: int32(op.Priority)}
-		}
-	}
-	return drafts, mistakes, refusal
-}
-
-// placed is the text of a mistake, followed by its opcode and its job, if there are several.
-func placed(jobs [][]json.RawMessage, m answer.Mistake) string {
-	text := m.Text
-	if several := len(jobs[m.Job-1]); m.Opcode > 0 && several > 1 {
-		text += fmt.Sprintf(", in opcode %d of %d", m.Opcode, several)
-	}
-	if len(jobs) > 1 {
-		text += fmt.Sprintf(", in job %d of %d", m.Job, len(jobs))
-	}
-	return text
+// draftJobs makes drafts of the opcodes of a client (drafts.Checks).
+func draftJobs(c *call.Call, jobs [][]json.RawMessage, most int) (all []*messages.JobDraft, mistakes []answer.Mistake, refusal error) {
+	return drafts.Checks{Catalogue: c.Config.Catalogue, Policy: c.Config.Policy, From: c.From}.Parse(jobs, most)
 }
 
 // submit hands jobs to the queue. If the client says that it will wait for them and that would close a cycle of waits, it fails the call

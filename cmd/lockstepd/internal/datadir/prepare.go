@@ -43,7 +43,7 @@ func Prepare(c settings.Config, hasQueue bool, files *persistence.OSFiles, log *
 		if err := initQueue(files, log, member); err != nil {
 			return nil, err
 		}
-		sweep = append(sweep, paths.QueueDir, paths.AuditDir)
+		sweep = append(sweep, paths.QueueDir, paths.AuditDir, paths.ScheduleDir)
 	}
 	for _, dir := range sweep {
 		if _, err := files.SweepTemp(dir); err != nil {

@@ -1,0 +1,258 @@
+// Package calendar is the actor that submits the jobs of schedules at their due times (docs/over-time.md).
+//
+// It owns the files of schedules (package schedule), with one exception: the queue writes the file of a schedule in the commit of its
+// jobs. So the jobs of a due time and the note that it is decided are durable together. It takes Change and List. A change is answered
+// when the store has written the file.
+//
+// One write or submission of a schedule is on its way at a time. What comes meanwhile waits. After a crash the files say what has become
+// of each due time. A submission whose outcome is not known is looked up in the file, when the queue has ended or forgotten it.
+package calendar
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/grants"
+	"lockstep/actors/kit"
+	"lockstep/actors/opcodes"
+	"lockstep/actors/store"
+	"lockstep/core/access"
+	rules "lockstep/core/calendar"
+	"lockstep/core/heap"
+	"lockstep/core/opcode"
+	"lockstep/core/paths"
+	"lockstep/core/schedule"
+	"lockstep/messages"
+)
+
+// Config has the neighbours and ports of the calendar.
+type Config struct {
+	Env       *kit.Env
+	Store     *actor.PID
+	Queue     *actor.PID
+	Accounts  Accounts
+	Catalogue *opcode.Catalogue // until opcodes.Changed brings another one
+	Policy    access.Policy     // until grants.Changed brings other grants
+	Daemon    access.Submitter
+	Zones     schedule.Zones
+}
+
+// Props describes the calendar, the actor that submits the jobs of schedules. The catalogue and the grants survive a restart.
+func Props(c Config) *actor.Props {
+	kept := &c
+	return kit.NumberedProps(c.Env, "calendar", func(incarnation uint32) actor.Actor {
+		return &calendar{config: kept, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
+			lists: kit.NewAsker[*messages.ListJobsResult](c.Queue, incarnation), kills: kit.NewAsker[*messages.OrderJobsResult](c.Queue, incarnation),
+			request: uint64(incarnation) << 32, schedules: map[string]*entry{}, jobs: map[int64]*entry{}, submitting: map[uint64]*entry{},
+			finding: map[uint64]func(actor.Context, *OwnerFound){}}
+	})
+}
+
+type calendar struct {
+	config      *Config // of all incarnations
+	incarnation uint32
+	store       *store.Client
+	lists       kit.Asker[*messages.ListJobsResult]
+	kills       kit.Asker[*messages.OrderJobsResult]
+	request     uint64 // number of the last submission or question about an owner
+
+	reading    int  // files that are being read; the schedules are complete when it is 0
+	loaded     bool // the files were read
+	deferred   kit.Deferred[any]
+	schedules  map[string]*entry
+	jobs       map[int64]*entry // open jobs
+	submitting map[uint64]*entry
+	finding    map[uint64]func(actor.Context, *OwnerFound)
+
+	due   heap.Heap[wake, wakeOrder]
+	timer uint64 // number of the last timer; an earlier one means nothing
+}
+
+// entry is a schedule.
+type entry struct {
+	file   *schedule.File // what the disk has
+	rule   rules.Rule
+	broken error // why there is no rule; nil: there is one
+	// busy: a write or a submission is on its way, and file does not change.
+	busy    bool
+	owed    bool // due times that are owed are tried at the next step
+	why     string
+	wake    time.Time // when it is looked at again; zero: never
+	waiting kit.Deferred[func(actor.Context)]
+	removed bool
+
+	// Of the submission on its way.
+	firing firing
+	after  []int64        // the jobs for whose ends it waits
+	fired  *schedule.File // the file with it, without the ids of its jobs
+}
+
+// wake says when a schedule is looked at. It counts only if it is still the time of the schedule.
+type wake struct {
+	at time.Time
+	e  *entry
+}
+
+type wakeOrder struct{}
+
+func (wakeOrder) Before(a, b wake) bool {
+	return a.at.Before(b.at) || a.at.Equal(b.at) && a.e.file.Name < b.e.file.Name
+}
+
+func (wakeOrder) Moved(wake, int) {}
+
+const (
+	// lookPause is the longest time between two looks at the clock, which an operator may set.
+	lookPause = time.Minute
+	// failurePause is the pause after a failed write, before the file is read again.
+	failurePause = 5 * time.Second
+	// notRunning is why due times are late of which nothing else is known.
+	notRunning = "no master was running lockstepd at this time, or it was busy"
+)
+
+type (
+	// looked is a timer: due times may have come.
+	looked struct{ timer uint64 }
+	// readAgain is a timer: the file of a schedule is to be read again.
+	readAgain struct{ e *entry }
+	// loadAgain is a timer: the schedules could not be read.
+	loadAgain struct{}
+)
+
+func (c *calendar) Receive(ctx actor.Context) {
+	if c.store.Handle(ctx) {
+		return
+	}
+	c.handle(ctx, ctx.Message(), ctx.Sender())
+}
+
+func (c *calendar) handle(ctx actor.Context, message any, sender *actor.PID) {
+	switch m := message.(type) {
+	case *actor.Started:
+		c.store.Connect(ctx)
+		ctx.Request(c.config.Queue, &messages.AnnounceQueue{})
+	case *messages.QueueStarted:
+		c.queueStarted(ctx, m)
+	case *loadAgain:
+		c.load(ctx)
+	case *looked:
+		if m.timer == c.timer {
+			c.look(ctx)
+		}
+	case *readAgain:
+		c.reread(ctx, m.e)
+	case *opcodes.Changed:
+		c.config.Catalogue = m.Catalogue
+	case *grants.Changed:
+		c.config.Policy.Grants = m.Grants
+	case *messages.SubmitJobsResult:
+		c.submitted(ctx, m)
+	case *messages.CheckSubmissionResult:
+		c.outcomeUnknown(ctx, m.Request)
+	case *messages.ListJobsResult:
+		c.lists.Answered(ctx, m.Request, m)
+	case *messages.OrderJobsResult:
+		c.kills.Answered(ctx, m.Request, m)
+	case *messages.JobStatesChanged:
+		c.jobsChanged(ctx, m)
+	case *OwnerFound:
+		if then := c.finding[m.Question]; then != nil {
+			delete(c.finding, m.Question)
+			then(ctx, m)
+		}
+	case *Change, *List:
+		if !c.loaded {
+			c.deferred.Add(message, sender)
+			return
+		}
+		c.asked(ctx, message, sender)
+	default:
+		kit.Unexpected(ctx)
+	}
+}
+
+// queueStarted goes on with an incarnation of the queue: it has restored the files of firings that were not recorded.
+func (c *calendar) queueStarted(ctx actor.Context, m *messages.QueueStarted) {
+	ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
+	if !c.loaded && c.reading == 0 {
+		c.load(ctx)
+	}
+	c.lists.Started(ctx, m.Incarnation)
+	c.kills.Started(ctx, m.Incarnation)
+	for number := range c.submitting {
+		ctx.Request(c.config.Queue, &messages.CheckSubmission{Request: number})
+	}
+}
+
+// load reads all files.
+func (c *calendar) load(ctx actor.Context) {
+	c.reading = 1
+	c.store.List(ctx, "schedules", paths.ScheduleDir, func(ctx actor.Context, m *messages.ListDirResult) {
+		if m.Failure != nil {
+			c.reading = 0
+			c.config.Env.Log().WithField("err", m.Failure.Text).Error("schedules cannot be listed; listing them again")
+			kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), failurePause, ctx.Self(), &loadAgain{})
+			return
+		}
+		for _, base := range m.Names {
+			if name, is := paths.ParseSchedulePath(paths.ScheduleDir + "/" + base); is {
+				c.reading++
+				c.loadOne(ctx, name)
+			}
+		}
+		c.read(ctx)
+	})
+}
+
+func (c *calendar) loadOne(ctx actor.Context, name string) {
+	file := paths.SchedulePath(name)
+	c.store.Read(ctx, "schedules", file, func(ctx actor.Context, m *messages.ReadFileResult) {
+		f, err := schedule.Decode(m.Content)
+		switch {
+		case m.Missing:
+		case m.Failure != nil:
+			c.config.Env.Log().WithFields(logrus.Fields{"schedule": name, "err": m.Failure.Text}).
+				Error("a schedule cannot be read; it does nothing until the next start of the daemon")
+		case err != nil:
+			c.config.Env.Log().WithFields(logrus.Fields{"schedule": name, "err": err}).Error("the file of a schedule cannot be used, and is quarantined")
+			c.store.Quarantine(ctx, file, func(actor.Context, *messages.QuarantineFileResult) {})
+		default:
+			c.take(&entry{owed: true}, f)
+		}
+		c.read(ctx)
+	})
+}
+
+// read notes that a file was read. After the last one the schedules begin to work.
+func (c *calendar) read(ctx actor.Context) {
+	if c.reading--; c.reading > 0 {
+		return
+	}
+	c.loaded = true
+	for _, e := range c.byName() {
+		c.askOpen(ctx, e, func(ctx actor.Context) { c.step(ctx, e) })
+	}
+	c.deferred.HandleAll(ctx, c.handle)
+	c.look(ctx)
+}
+
+// take puts a schedule in force as the disk has it.
+func (c *calendar) take(e *entry, f *schedule.File) {
+	if e.file != nil {
+		for _, id := range e.file.Open {
+			delete(c.jobs, id)
+		}
+	}
+	if e.file == nil || e.file.Cron != f.Cron || e.file.EveryUs != f.EveryUs || e.file.Zone != f.Zone || e.file.AnchorUs != f.AnchorUs || e.broken != nil {
+		if e.rule, e.broken = f.Rule(c.config.Zones); e.broken != nil {
+			c.config.Env.Log().WithFields(logrus.Fields{"schedule": f.Name, "err": e.broken}).Error("the due times of a schedule cannot be computed")
+		}
+	}
+	e.file = f
+	c.schedules[f.Name] = e
+	for _, id := range f.Open {
+		c.jobs[id] = e
+	}
+}

@@ -1,0 +1,167 @@
+package calendar
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/paths"
+	"lockstep/core/schedule"
+	"lockstep/messages"
+)
+
+// Bounds of all schedules and of those of one user.
+const (
+	schedulesMax, schedulesOfUserMax = 10_000, 2_000
+)
+
+func (c *calendar) asked(ctx actor.Context, message any, sender *actor.PID) {
+	switch m := message.(type) {
+	case *List:
+		ctx.Send(sender, c.list(m))
+	case *Change:
+		answer := func(ctx actor.Context, r *ChangeResult) {
+			r.Request = m.Request
+			ctx.Send(sender, r)
+		}
+		e := c.schedules[m.Name]
+		if e == nil {
+			c.changeUnknown(ctx, m, answer)
+			return
+		}
+		c.inTurn(ctx, e, func(ctx actor.Context) {
+			if e.removed {
+				c.changeUnknown(ctx, m, answer)
+				return
+			}
+			c.change(ctx, e, m, answer)
+		})
+	}
+}
+
+func (c *calendar) list(m *List) *ListResult {
+	r := &ListResult{Request: m.Request}
+	now := c.now()
+	for _, e := range c.byName() {
+		if m.Name != "" && m.Name != e.file.Name {
+			continue
+		}
+		shown := Shown{File: e.file, Stopped: !e.file.StoppedUntil(now).IsZero()}
+		if e.broken != nil {
+			shown.Broken = e.broken.Error()
+		} else if due, any := e.rule.Next(latest(now.Add(-e.file.Jitter()), time.UnixMicro(e.file.LastUs), time.UnixMicro(e.file.UntilUs))); any {
+			shown.Next = due.Add(e.file.Jitter())
+		}
+		if e.file.Paused && e.file.UntilUs == 0 {
+			shown.Next = time.Time{}
+		}
+		r.Schedules = append(r.Schedules, shown)
+	}
+	return r
+}
+
+func latest(times ...time.Time) (last time.Time) {
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+func failedChange(code, text string) *ChangeResult {
+	return &ChangeResult{Failure: messages.PrereqFailure(code, text)}
+}
+
+// changeUnknown adds a schedule. Nothing else can be done with one that does not exist.
+func (c *calendar) changeUnknown(ctx actor.Context, m *Change, answer func(actor.Context, *ChangeResult)) {
+	if m.Put == nil {
+		answer(ctx, failedChange(messages.UnknownEntity, fmt.Sprintf("There is no schedule %s: see lockstep schedule list", m.Name)))
+		return
+	}
+	owner := schedule.OwnerOf(m.Put.Owner)
+	own := 0
+	for _, e := range c.schedules {
+		if e.file.Owner == owner {
+			own++
+		}
+	}
+	if len(c.schedules) >= schedulesMax || own >= schedulesOfUserMax {
+		answer(ctx, failedChange(messages.WrongState, fmt.Sprintf(
+			"There are %d schedules, %d of them yours; there may be %d, and %d of one user: remove some", len(c.schedules), own, schedulesMax, schedulesOfUserMax)))
+		return
+	}
+	f := schedule.Make(m.Put.Definition, owner, m.By, c.now())
+	e := &entry{}
+	c.take(e, f) // a second request with this name waits for the write
+	c.write(ctx, e, f, func(ctx actor.Context, failure *messages.Failure) {
+		if failure == nil {
+			c.note(m, "added")
+		}
+		answer(ctx, &ChangeResult{Changed: failure == nil, Failure: failure})
+	})
+}
+
+func (c *calendar) note(m *Change, what string) {
+	c.config.Env.Log().WithFields(logrus.Fields{"schedule": m.Name, "change": what, "by": m.By}).Info("schedule changed")
+}
+
+// change changes a schedule on which nothing else is on its way.
+func (c *calendar) change(ctx actor.Context, e *entry, m *Change, answer func(actor.Context, *ChangeResult)) {
+	if owner := e.file.Owner.Key(); m.OnlyOf != "" && m.OnlyOf != owner {
+		answer(ctx, failedChange(messages.NotPermitted, fmt.Sprintf("schedule %s belongs to %s: to change it needs the role operate", m.Name, e.file.By)))
+		return
+	}
+	put := func(f *schedule.File, what string) {
+		c.write(ctx, e, f, func(ctx actor.Context, failure *messages.Failure) {
+			if failure == nil {
+				c.note(m, what)
+			}
+			answer(ctx, &ChangeResult{Changed: failure == nil, Failure: failure})
+		})
+	}
+	switch {
+	case m.Put != nil && !m.Put.Replace:
+		answer(ctx, failedChange(messages.WrongInput, fmt.Sprintf("There is a schedule %s already: remove it first, or use lockstep schedule apply", m.Name)))
+	case m.Put != nil && same(m.Put.Definition, e.file.Definition):
+		answer(ctx, &ChangeResult{})
+	case m.Put != nil:
+		put(e.file.Redefine(m.Put.Definition, schedule.OwnerOf(m.Put.Owner), m.By, c.now()), "redefined")
+	case m.Order == Pause:
+		put(e.file.Pause(m.UntilUs), "paused")
+	case m.Order == Resume:
+		put(e.file.Resume(c.now()), "resumed")
+	case m.Order == Run:
+		c.note(m, "run")
+		c.fire(ctx, e, firing{Fire: schedule.Fire{DueUs: c.now().UnixMicro(), By: m.By}, next: e.file, then: answer})
+	case m.Order == Remove:
+		c.remove(ctx, e, m, answer)
+	}
+}
+
+// same reports whether two definitions are equal.
+func same(a, b schedule.Definition) bool {
+	left, err := json.Marshal(a)
+	right, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(left, right)
+}
+
+func (c *calendar) remove(ctx actor.Context, e *entry, m *Change, answer func(actor.Context, *ChangeResult)) {
+	e.busy = true
+	c.store.Remove(ctx, &messages.RemoveFiles{Op: "schedule", Paths: []string{paths.SchedulePath(m.Name)}},
+		func(ctx actor.Context, done *messages.ChangeFilesResult) {
+			if len(done.Failures) > 0 {
+				c.failed(ctx, e, done.Failures[0].Failure.Text)
+				answer(ctx, &ChangeResult{Failure: done.Failures[0].Failure})
+				return
+			}
+			c.forget(e)
+			c.note(m, "removed")
+			answer(ctx, &ChangeResult{Changed: true})
+			c.goOn(ctx, e)
+		})
+}

@@ -1,0 +1,307 @@
+package calendar
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/access"
+	"lockstep/core/drafts"
+	"lockstep/core/job"
+	"lockstep/core/jobproc"
+	"lockstep/core/opcode"
+	"lockstep/core/query"
+	"lockstep/core/schedule"
+	"lockstep/messages"
+)
+
+// Accounts is the port that asks the node for the owners of schedules.
+type Accounts interface {
+	// FindOwner answers `to` with OwnerFound. It does not block.
+	FindOwner(question uint64, user jobproc.User, to *actor.PID)
+}
+
+// OwnerFound answers Accounts.FindOwner.
+type OwnerFound struct {
+	Question   uint64
+	Identity   access.Identity // with the groups of the account
+	Refusal    string          // why no command may run as the user; empty: one may
+	Unanswered string          // why the node says nothing of the user now; empty: it does
+}
+
+// firing is a due time whose jobs are being submitted.
+type firing struct {
+	schedule.Fire
+	next *schedule.File // the schedule with all that is decided before the firing
+	then func(actor.Context, *ChangeResult)
+}
+
+// fire submits the jobs of a due time: it finds the owner, looks at the jobs of former due times, and gives the drafts to the queue.
+func (c *calendar) fire(ctx actor.Context, e *entry, f firing) {
+	e.busy = true
+	c.findOwner(ctx, e.file.Owner, func(ctx actor.Context, owner *OwnerFound) {
+		if owner.Unanswered != "" {
+			c.failed(ctx, e, owner.Unanswered)
+			f.answer(ctx, messages.GenericFailure(owner.Unanswered))
+			return
+		}
+		jobs, refusal := c.drafts(e, owner)
+		if refusal != "" {
+			c.refuse(ctx, e, f, refusal)
+			return
+		}
+		if e.file.Overlap == schedule.Allow || len(e.file.Open) == 0 {
+			c.submit(ctx, e, f, jobs, nil)
+			return
+		}
+		c.unfinished(ctx, e.file.Open, func(ctx actor.Context, open []int64) { c.overlap(ctx, e, f, jobs, open) })
+	})
+}
+
+func (f firing) answer(ctx actor.Context, failure *messages.Failure) {
+	if f.then != nil {
+		f.then(ctx, &ChangeResult{Failure: failure})
+	}
+}
+
+// findOwner finds the identity of the owner of a schedule. The daemon's user, and a user of the remote API without an account, are not
+// asked for.
+func (c *calendar) findOwner(ctx actor.Context, owner schedule.Owner, then func(actor.Context, *OwnerFound)) {
+	if owner.UID == c.config.Daemon.UID && owner.Remote == "" {
+		then(ctx, &OwnerFound{Identity: access.DaemonItself(owner.UID)})
+		return
+	}
+	if owner.UID == access.NoUID {
+		then(ctx, &OwnerFound{Identity: access.Identity{UID: access.NoUID, Login: access.NoUID, Remote: owner.Remote, Role: owner.Role}})
+		return
+	}
+	c.request++
+	c.finding[c.request] = func(ctx actor.Context, found *OwnerFound) {
+		if owner.Remote != "" {
+			found.Identity.Remote, found.Identity.Role = owner.Remote, owner.Role
+		}
+		then(ctx, found)
+	}
+	c.config.Accounts.FindOwner(c.request, jobproc.User{UID: owner.UID, Name: owner.Name}, ctx.Self())
+}
+
+// drafts are the jobs of a schedule for the queue, or why its owner may not submit them now.
+func (c *calendar) drafts(e *entry, owner *OwnerFound) (jobs []*messages.JobDraft, refusal string) {
+	if owner.Refusal != "" {
+		return nil, owner.Refusal
+	}
+	ops := make([][]json.RawMessage, len(e.file.Jobs))
+	for i, j := range e.file.Jobs {
+		ops[i] = j.Ops
+	}
+	checks := drafts.Checks{Catalogue: c.config.Catalogue, Policy: c.config.Policy, From: owner.Identity}
+	made, mistakes, err := checks.Parse(ops, 1)
+	switch {
+	case mistakes != nil:
+		return nil, drafts.Placed(ops, mistakes[0])
+	case err != nil:
+		return nil, err.Error()
+	}
+	for i := range made {
+		if made[i].Name = e.file.Jobs[i].Name; made[i].Name == "" {
+			made[i].Name = e.file.Name
+		}
+	}
+	return made, ""
+}
+
+// unfinished asks the queue which of these jobs have not ended.
+func (c *calendar) unfinished(ctx actor.Context, ids []int64, then func(actor.Context, []int64)) {
+	c.lists.Ask(ctx, func(number uint64) any { return &messages.ListJobs{Request: number, Ids: ids} },
+		func(ctx actor.Context, m *messages.ListJobsResult) {
+			var open []int64
+			for _, row := range m.Rows {
+				if !row.Unknown && !query.StatusOf(row.Info).Final() {
+					open = append(open, row.Id)
+				}
+			}
+			then(ctx, open)
+		})
+}
+
+// overlap decides about a due time while jobs of former ones have not ended.
+func (c *calendar) overlap(ctx actor.Context, e *entry, f firing, jobs []*messages.JobDraft, open []int64) {
+	perDue := len(e.file.Jobs)
+	switch {
+	case len(open) == 0:
+		c.submit(ctx, e, f, jobs, nil)
+	case e.file.Overlap == schedule.Skip:
+		c.skip(ctx, e, f, fmt.Sprintf("job %d has not ended", open[0]))
+	case e.file.Overlap == schedule.Queue && len(open) > perDue:
+		c.skip(ctx, e, f, fmt.Sprintf("job %d waits already", open[len(open)-1]))
+	default:
+		c.submit(ctx, e, f, jobs, open)
+	}
+}
+
+// skip notes a due time at which no job is submitted because of former ones.
+func (c *calendar) skip(ctx actor.Context, e *entry, f firing, why string) {
+	if f.By != "" { // a client is told, and the history says nothing
+		f.answer(ctx, messages.PrereqFailure(messages.WrongState, "The schedule does not run now: "+why))
+		c.goOn(ctx, e)
+		return
+	}
+	c.write(ctx, e, f.next.Skipped(f.Fire, why), nil)
+}
+
+// refuse notes a due time whose jobs may not be submitted.
+func (c *calendar) refuse(ctx actor.Context, e *entry, f firing, why string) {
+	if f.Missed != "" && f.DueUs <= e.file.LastUs { // it is owed, and stays so
+		c.goOn(ctx, e)
+		return
+	}
+	if n := len(e.file.History); n == 0 || e.file.History[n-1].Missed != why { // once, not at each due time
+		c.config.Env.Log().WithFields(logrus.Fields{"schedule": e.file.Name, "err": why}).Warn("the jobs of a schedule are refused")
+	}
+	if f.By != "" {
+		f.answer(ctx, messages.PrereqFailure(messages.WrongState, why))
+		c.goOn(ctx, e)
+		return
+	}
+	c.write(ctx, e, f.next.Refused(f.Fire, why), nil)
+}
+
+// anyEnd is a dependency on the end of a job, whatever it is.
+var anyEnd = []string{"success", "error", "canceled"}
+
+// submit gives the jobs of a due time to the queue, which records them together with the file. They wait for the ends of the jobs after.
+func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*messages.JobDraft, after []int64) {
+	var depends []opcode.Dependency
+	for _, id := range after {
+		depends = append(depends, opcode.Dependency{Job: id, Statuses: anyEnd})
+	}
+	if depends != nil {
+		for _, draft := range jobs {
+			draft.Ops[0].Input = opcode.WithDepends(draft.Ops[0].Input, depends)
+		}
+	}
+	c.request++
+	c.submitting[c.request] = e
+	e.firing, e.after = f, after
+	next := f.next.Fired(f.Fire, e.file)
+	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs, By: e.file.By, Submitter: c.submitterOf(e.file.Owner),
+		Firing: &messages.ScheduleFiring{Schedule: e.file.Name, DueUs: f.DueUs, File: next.Encode(), Before: e.file.Encode(), Version: next.Version}})
+	e.fired = next
+}
+
+// submitterOf is the submitter for the records of the jobs; nil: the daemon's user.
+func (c *calendar) submitterOf(owner schedule.Owner) []byte {
+	return c.config.Policy.SubmitterOf(access.Identity{UID: owner.UID, Login: access.NoUID, Name: owner.Name, Remote: owner.Remote, Role: owner.Role})
+}
+
+// submitted takes the answer of the queue.
+func (c *calendar) submitted(ctx actor.Context, m *messages.SubmitJobsResult) {
+	e := c.submitting[m.Request]
+	if e == nil {
+		return
+	}
+	delete(c.submitting, m.Request)
+	f := e.firing
+	switch {
+	case m.Failure == nil:
+		content, err := schedule.WithJobs(e.fired.Encode(), m.Ids[0])
+		if err != nil {
+			panic(fmt.Errorf("the file of a firing: %w", err)) // this actor has made it
+		}
+		next, _ := schedule.Decode(content)
+		after := e.after
+		c.take(e, next)
+		if e.file.Overlap == schedule.Replace {
+			c.kill(ctx, after, e.file.Name)
+		}
+		if f.then != nil {
+			f.then(ctx, &ChangeResult{Changed: true, Jobs: m.Ids})
+		}
+		c.goOn(ctx, e)
+	case isRefusal(m.Failure):
+		c.refuse(ctx, e, f, m.Failure.Text)
+	default:
+		c.failed(ctx, e, m.Failure.Text)
+		f.answer(ctx, m.Failure)
+	}
+}
+
+// isRefusal reports whether the queue has refused jobs. Otherwise it has failed to record them, or the file has changed.
+func isRefusal(f *messages.Failure) bool {
+	return f.Class == messages.ClassQueueDrained || f.Class == messages.ClassQueueFull || f.Class == messages.ClassPrereq && f.Code != messages.Stale
+}
+
+// outcomeUnknown reads the file of a schedule whose submission the queue does not have: it was recorded by a former incarnation, or never.
+func (c *calendar) outcomeUnknown(ctx actor.Context, request uint64) {
+	if e := c.submitting[request]; e != nil {
+		delete(c.submitting, request)
+		e.firing.answer(ctx, messages.GenericFailure("It is not known whether the schedule has run: look at its history"))
+		c.reread(ctx, e)
+	}
+}
+
+// kill ends jobs in whose place others were submitted.
+func (c *calendar) kill(ctx actor.Context, ids []int64, name string) {
+	if len(ids) > 0 {
+		c.kills.Ask(ctx, func(number uint64) any {
+			return &messages.OrderJobs{Request: number, Ids: ids, Kind: messages.OrderJob_KILL, By: "schedule " + name}
+		}, func(actor.Context, *messages.OrderJobsResult) {})
+	}
+}
+
+// askOpen asks for the jobs that are open as far as the file knows, and calls then. Those that the schedule was to replace are killed: the
+// daemon may have ended before it could.
+func (c *calendar) askOpen(ctx actor.Context, e *entry, then func(actor.Context)) {
+	ids := slices.Clone(e.file.Open)
+	if len(ids) == 0 {
+		then(ctx)
+		return
+	}
+	c.lists.Ask(ctx, func(number uint64) any { return &messages.ListJobs{Request: number, Ids: ids} },
+		func(ctx actor.Context, m *messages.ListJobsResult) {
+			for _, row := range m.Rows {
+				if row.Unknown {
+					c.ended(ctx, e, func(f *schedule.File) *schedule.File { return f.Forget(row.Id) })
+				} else {
+					c.jobChanged(ctx, e, row.Info)
+				}
+			}
+			if kept := len(ids) - len(e.file.Jobs); e.file.Overlap == schedule.Replace && kept > 0 {
+				c.kill(ctx, ids[:kept], e.file.Name)
+			}
+			then(ctx)
+		})
+}
+
+// jobsChanged takes the ends of jobs.
+func (c *calendar) jobsChanged(ctx actor.Context, m *messages.JobStatesChanged) {
+	for _, info := range m.Jobs {
+		if e := c.jobs[info.Id]; e != nil {
+			c.jobChanged(ctx, e, info)
+		}
+	}
+}
+
+func (c *calendar) jobChanged(ctx actor.Context, e *entry, info *messages.JobInfo) {
+	status := query.StatusOf(info)
+	if !status.Final() {
+		return
+	}
+	end := schedule.Ended{Job: info.Id, AtUs: info.EndUs, Result: info.Result}
+	if end.Result == "" {
+		end.Result = status.String()
+	}
+	c.ended(ctx, e, func(f *schedule.File) *schedule.File { return f.JobEnded(end, status == job.Success) })
+}
+
+// ended notes the end of a job in the file.
+func (c *calendar) ended(ctx actor.Context, e *entry, change func(*schedule.File) *schedule.File) {
+	c.inTurn(ctx, e, func(ctx actor.Context) {
+		if !e.removed {
+			c.write(ctx, e, change(e.file), nil)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package calendar
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/kit"
+	"lockstep/core/paths"
+	"lockstep/core/schedule"
+	"lockstep/messages"
+)
+
+func (c *calendar) now() time.Time { return c.config.Env.Clock().Now() }
+
+// byName are the schedules by name, so that the order of their messages is the same each time.
+func (c *calendar) byName() []*entry {
+	var all []*entry
+	for _, name := range slices.Sorted(maps.Keys(c.schedules)) {
+		all = append(all, c.schedules[name])
+	}
+	return all
+}
+
+// look lets the schedules act whose time has come, and starts the timer for the next one. All times of a second share a timer.
+func (c *calendar) look(ctx actor.Context) {
+	now := c.now()
+	for c.due.Len() > 0 && !now.Before(c.due.First().at) {
+		if w := c.due.Pop(); !w.e.removed && w.e.wake.Equal(w.at) {
+			w.e.wake = time.Time{}
+			c.step(ctx, w.e)
+		}
+	}
+	pause := lookPause
+	if c.due.Len() > 0 {
+		pause = min(pause, c.due.First().at.Sub(now))
+	}
+	c.timer++
+	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), max(pause, 0), ctx.Self(), &looked{c.timer})
+}
+
+// step lets a schedule do what is to be done now.
+func (c *calendar) step(ctx actor.Context, e *entry) {
+	if e.busy || e.removed || e.broken != nil {
+		return
+	}
+	why := e.why
+	if why == "" {
+		why = notRunning
+	}
+	s := e.file.Next(c.now(), e.rule, why, e.owed)
+	e.owed = false
+	switch {
+	case s.Fire != nil:
+		from := e.file
+		if s.File != nil {
+			from = s.File
+		}
+		c.fire(ctx, e, firing{Fire: *s.Fire, next: from})
+	case s.File != nil:
+		c.write(ctx, e, s.File, nil)
+	default:
+		e.why = ""
+		c.wakeAt(ctx, e, s.Wake)
+	}
+}
+
+// wakeAt looks at a schedule again at a time, in a whole second, and within a minute if a due time is owed.
+func (c *calendar) wakeAt(ctx actor.Context, e *entry, at time.Time) {
+	if e.file.HasOwed() {
+		e.owed = true
+		if soon := c.now().Add(lookPause); at.IsZero() || soon.Before(at) {
+			at = soon
+		}
+	}
+	if at.IsZero() {
+		return
+	}
+	if whole := at.Truncate(time.Second); !whole.Equal(at) {
+		at = whole.Add(time.Second)
+	}
+	if at.Equal(e.wake) {
+		return
+	}
+	e.wake = at
+	c.due.Push(wake{at, e})
+	if c.due.First().e == e {
+		c.timer++
+		kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), min(max(at.Sub(c.now()), 0), lookPause), ctx.Self(), &looked{c.timer})
+	}
+}
+
+// write writes the file of a schedule, which is in force when it is on the disk. then is told how it went; nil: only the schedule needs to
+// know. After a failure the file is read again after a pause: the disk may have either.
+func (c *calendar) write(ctx actor.Context, e *entry, f *schedule.File, then func(actor.Context, *messages.Failure)) {
+	e.busy = true
+	file := &messages.FileWrite{Op: "schedule", Path: paths.SchedulePath(f.Name), Content: f.Encode()}
+	c.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+		func(ctx actor.Context, m *messages.ChangeFilesResult) {
+			if len(m.Failures) > 0 {
+				c.failed(ctx, e, m.Failures[0].Failure.Text)
+				if then != nil {
+					then(ctx, m.Failures[0].Failure)
+				}
+				return
+			}
+			c.take(e, f)
+			if then != nil {
+				then(ctx, nil)
+			}
+			c.goOn(ctx, e)
+		})
+}
+
+// goOn ends the work on a schedule: what has waited for it comes next, and then the due times.
+func (c *calendar) goOn(ctx actor.Context, e *entry) {
+	e.busy = false
+	for len(e.waiting) > 0 && !e.busy {
+		next := e.waiting[0]
+		e.waiting = e.waiting[1:]
+		next.Message(ctx)
+	}
+	c.step(ctx, e)
+}
+
+// inTurn does something with a schedule when nothing else is on its way.
+func (c *calendar) inTurn(ctx actor.Context, e *entry, do func(actor.Context)) {
+	if e.busy || len(e.waiting) > 0 {
+		e.waiting.Add(do, nil)
+		return
+	}
+	do(ctx)
+}
+
+// failed leaves a schedule busy until its file has been read again.
+func (c *calendar) failed(ctx actor.Context, e *entry, why string) {
+	c.config.Env.Log().WithFields(logrus.Fields{"schedule": e.file.Name, "err": why}).Warn("a schedule cannot be written; it goes on in a moment")
+	e.busy, e.why = true, why
+	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), failurePause, ctx.Self(), &readAgain{e})
+}
+
+// reread takes the state of a schedule from the disk, and goes on with it.
+func (c *calendar) reread(ctx actor.Context, e *entry) {
+	if c.schedules[e.file.Name] != e { // of a former incarnation
+		return
+	}
+	name := e.file.Name
+	c.store.Read(ctx, "schedules", paths.SchedulePath(name), func(ctx actor.Context, m *messages.ReadFileResult) {
+		f, err := schedule.Decode(m.Content)
+		switch {
+		case m.Failure != nil && !m.Missing || !m.Missing && err != nil:
+			c.failed(ctx, e, "the file of the schedule cannot be read")
+			return
+		case m.Missing:
+			c.forget(e)
+		default:
+			c.take(e, f)
+		}
+		c.goOn(ctx, e)
+	})
+}
+
+// forget drops a schedule whose file is gone.
+func (c *calendar) forget(e *entry) {
+	e.removed = true
+	delete(c.schedules, e.file.Name)
+	for _, id := range e.file.Open {
+		delete(c.jobs, id)
+	}
+}

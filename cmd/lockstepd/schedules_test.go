@@ -1,0 +1,132 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/answer"
+)
+
+// put defines a schedule.
+func (c *client) put(name string, rest map[string]any, ops ...op) {
+	c.t.Helper()
+	definition := map[string]any{"name": name, "jobs": []any{map[string]any{"ops": ops}}}
+	for key, value := range rest {
+		definition[key] = value
+	}
+	var changed answer.ScheduleChanged
+	c.call("LockstepPutSchedule", &changed, definition, map[string]any{})
+	require.True(c.t, changed.Changed)
+}
+
+func (c *client) schedule(name string) answer.Schedule {
+	c.t.Helper()
+	var all answer.Schedules
+	c.call("LockstepSchedules", &all, name)
+	require.Len(c.t, all.Schedules, 1)
+	return all.Schedules[0]
+}
+
+func everySecond(rest map[string]any) map[string]any {
+	all := map[string]any{"every_us": time.Second.Microseconds()}
+	for key, value := range rest {
+		all[key] = value
+	}
+	return all
+}
+
+// awaitHistory waits for an entry.
+func (c *client) awaitHistory(name string, is func(answer.ScheduleEntry) bool) (s answer.Schedule) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		s = c.schedule(name)
+		for _, e := range s.History {
+			if is(e) {
+				return true
+			}
+		}
+		return false
+	}, patience, 20*time.Millisecond)
+	return s
+}
+
+// A due time has its job once, also if the daemon is killed around it.
+func TestAScheduleFiresOnce(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	c.put("tick", everySecond(nil), command("true"))
+	for range 5 {
+		last := c.schedule("tick").History
+		c.awaitHistory("tick", func(e answer.ScheduleEntry) bool {
+			return len(last) == 0 || e.Due.After(last[len(last)-1].Due.Time)
+		})
+		d.kill()
+		d.start()
+		c = d.dial()
+	}
+	s := c.schedule("tick")
+	seen := map[int64]bool{}
+	for _, e := range s.History {
+		require.False(t, seen[e.Due.UnixMicro()], "%v", s.History)
+		seen[e.Due.UnixMicro()] = true
+	}
+	// Each job of the queue is that of its due time, and there is no other.
+	var listed []answer.ListedJob
+	require.Eventually(t, func() bool {
+		listed = c.list(answer.JobSelection{})
+		s = c.schedule("tick")
+		ids := 0
+		for _, e := range s.History {
+			ids += len(e.Jobs)
+		}
+		return ids == len(listed)
+	}, patience, 20*time.Millisecond)
+	for _, j := range listed {
+		require.Equal(t, "tick", j.Name)
+	}
+}
+
+// What the queue refuses is missed, with the reason, and made up for.
+func TestADueTimeInADrainedQueueIsMissed(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	c.call("SetDrainFlag", nil, true)
+	c.put("tick", everySecond(nil), command("true"))
+	s := c.awaitHistory("tick", func(e answer.ScheduleEntry) bool { return e.Missed != "" })
+	require.Equal(t, "Job queue is drained, refusing job", s.History[0].Missed)
+	require.Empty(t, s.History[0].Jobs)
+	c.call("SetDrainFlag", nil, false)
+	c.awaitHistory("tick", func(e answer.ScheduleEntry) bool { return len(e.Jobs) > 0 })
+}
+
+// What happens at due times while a job of the schedule runs.
+func TestOverlap(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	endless := command("sleep", "300")
+	c.put("skip", everySecond(nil), endless)
+	c.put("queue", everySecond(map[string]any{"overlap": "queue"}), endless)
+	c.put("replace", everySecond(map[string]any{"overlap": "replace"}), endless)
+	c.put("allow", everySecond(map[string]any{"overlap": "allow"}), endless)
+	s := c.awaitHistory("skip", func(e answer.ScheduleEntry) bool { return e.Skipped != "" })
+	require.Len(t, s.Running, 1)
+	s = c.awaitHistory("queue", func(e answer.ScheduleEntry) bool { return e.Skipped != "" })
+	require.Len(t, s.Running, 2, "one runs, one waits")
+	require.Eventually(t, func() bool { return len(c.schedule("allow").Running) > 2 }, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		s := c.schedule("replace")
+		return len(s.History) > 2 && s.LastEnd != nil && s.LastEnd.Result == "killed by schedule replace"
+	}, patience, 50*time.Millisecond)
+	for _, name := range []string{"skip", "queue", "replace", "allow"} {
+		c.call("LockstepOrderSchedule", nil, name, "remove", nil)
+	}
+	d.endJobs()
+}
