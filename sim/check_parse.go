@@ -15,6 +15,7 @@ import (
 	"lockstep/core/paths"
 	"lockstep/core/record"
 	"lockstep/core/replication"
+	"lockstep/core/schedule"
 	"lockstep/core/session"
 	"lockstep/sim/simdisk"
 )
@@ -94,6 +95,10 @@ func parse(name string, data []byte) (err error) {
 	}
 	if first, is := paths.ParseAuditPath(name); is {
 		_, err = coreaudit.Decode(first, data)
+		return err
+	}
+	if _, is := paths.ParseSchedulePath(name); is {
+		_, err = schedule.Decode(data)
 		return err
 	}
 	switch name {

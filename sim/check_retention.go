@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"lockstep/core/config"
@@ -87,7 +88,7 @@ func (c *checkRetention) archived(w *World, id int64) error {
 	if age := w.clock.Now().Sub(endOf(j)); s.ArchiveAfter(0) == 0 || age < s.ArchiveAfter(0) {
 		return fmt.Errorf("job %d was archived %v after its end, and archive_after is %v", id, age, s.ArchiveAfter(0))
 	}
-	if name := c.names[w.tagOf(id)]; c.isKept(w, j, name, s, false) {
+	if name := c.nameOf(w.tagOf(id)); c.isKept(w, j, name, s, false) {
 		return fmt.Errorf("job %d was archived, and is one of the last %d of the name %q", id, s.KeepLast, name)
 	}
 	return nil
@@ -102,7 +103,7 @@ func (c *checkRetention) isKept(w *World, j *job.Job, name string, s config.Sett
 	later := 0
 	for id := int64(1); id <= w.serial(); id++ {
 		other := w.Job(id)
-		if other == nil || !other.Status().Final() || c.names[w.tagOf(id)] != name || queueOnly && w.disk.Find(paths.JobPath(id)) == nil {
+		if other == nil || !other.Status().Final() || c.nameOf(w.tagOf(id)) != name || queueOnly && w.disk.Find(paths.JobPath(id)) == nil {
 			continue
 		}
 		if at, ended := endOf(other), endOf(j); at.After(ended) || at.Equal(ended) && other.ID > j.ID {
@@ -126,7 +127,7 @@ func (c *checkRetention) rest(w *World) error {
 		if now.Sub(endOf(j)) < s.ArchiveAfter(0)+retentionSlack || now.Sub(j.Received.Time()) < mayBeRepeated+retentionSlack {
 			continue
 		}
-		if !c.isKept(w, j, c.names[w.tagOf(id)], s, true) {
+		if !c.isKept(w, j, c.nameOf(w.tagOf(id)), s, true) {
 			return fmt.Errorf("job %d ended %v ago, archive_after is %v, and it is not archived", id, now.Sub(endOf(j)), s.ArchiveAfter(0))
 		}
 	}
@@ -139,4 +140,13 @@ func endOf(j *job.Job) time.Time {
 		return j.Start.Time()
 	}
 	return j.End.Time()
+}
+
+// nameOf is the name of the job with a tag; "": it has none. The jobs of a schedule have its name.
+func (c *checkRetention) nameOf(tag string) string {
+	if rest, is := strings.CutPrefix(tag, scheduleTag); is {
+		name, _, _ := strings.Cut(rest, " ")
+		return name
+	}
+	return c.names[tag]
 }

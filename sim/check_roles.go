@@ -391,7 +391,7 @@ func (c *checkRoles) grantsWritten(content []byte) error {
 	return nil
 }
 
-// orderRecorded checks that whoever a record names has given an order for the job that may have an effect.
+// orderRecorded checks that whoever a record names has given an order for the job that may have an effect. A schedule ends its own jobs.
 func (c *checkRoles) orderRecorded(id int64, content []byte) error {
 	var r struct {
 		CanceledBy string `json:"canceled_by"`
@@ -401,6 +401,9 @@ func (c *checkRoles) orderRecorded(id int64, content []byte) error {
 		return fmt.Errorf("record of job %d: %w", id, err)
 	}
 	for _, by := range []string{r.CanceledBy, r.Hold.By} {
+		if due := scheduledDueIn(content); due.Name != "" && by == scheduleTag+due.Name {
+			continue
+		}
 		a := accountOf(by)
 		may := func(j *judgedCall) bool { return j.account == a && j.mayOrder(id) && j.mayHaveEffect() }
 		if by != "" && (a == nil || !slices.ContainsFunc(c.calls, may)) {

@@ -105,7 +105,7 @@ func seconds(text string) (time.Duration, error) {
 func (p *process) execute(op int) {
 	w := p.machine.world
 	input := p.shell.jobproc.Job().Ops[op].Input
-	w.notify(opcodeStarted{node: p.machine.node, process: p, job: p.job, op: op, tag: tagOf(input), input: input})
+	w.notify(opcodeStarted{node: p.machine.node, process: p, job: p.job, op: op, tag: tagIn(tagOf(input), p.job), input: input})
 	switch job.OpID(input) {
 	case "OP_TEST_DELAY":
 		p.delay(input)

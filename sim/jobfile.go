@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"fmt"
+	"strings"
+
 	"lockstep/core/job"
 	"lockstep/sim/simdisk"
 )
@@ -17,12 +20,20 @@ func parseJob(data []byte) *parsedJob {
 	if err != nil {
 		return &parsedJob{err: err}
 	}
-	return &parsedJob{job: j, tag: tagOfJob(j)}
+	return &parsedJob{job: j, tag: tagIn(tagOfJob(j), int64(j.ID))}
 }
 
 // jobIn decodes a file on a disk, once. The result must not be changed.
 func jobIn(f *simdisk.File) *parsedJob {
 	return f.Memo(func(data []byte) any { return parseJob(data) }).(*parsedJob)
+}
+
+// tagIn is the tag of a job whose opcodes have a tag. The jobs of a schedule have the same opcodes.
+func tagIn(tag string, id int64) string {
+	if strings.HasPrefix(tag, scheduleTag) {
+		return fmt.Sprintf("%s job %d", tag, id)
+	}
+	return tag
 }
 
 func tagOfJob(j *job.Job) string {

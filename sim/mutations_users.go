@@ -38,7 +38,7 @@ func grantsToAll(_ string, m any) any {
 			g = with
 		}
 	}
-	return &grants.Changed{Grants: g}
+	return &grants.Changed{Grants: g, Number: changed.Number}
 }
 
 func hidesOwners(_ string, m any) any {

@@ -29,6 +29,7 @@ type Repro struct {
 	Progress  int       `json:"progress,omitempty"`  // see runOptions
 	Users     int       `json:"users,omitempty"`     // see runOptions
 	Tries     int       `json:"tries,omitempty"`     // see runOptions
+	Schedules int       `json:"schedules,omitempty"` // see runOptions
 	Mutation  string    `json:"plant,omitempty"`
 	Schedule  *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
@@ -71,6 +72,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 		Progress:  c.Progress,
 		Users:     c.Users,
 		Tries:     c.Tries,
+		Schedules: c.Schedules,
 		Mutations: mutations,
 		Schedule:  c.Schedule,
 		Sink:      sink,

@@ -25,6 +25,7 @@ type runOptions struct {
 	Progress  int             // about one of so many seeds has clients that look at the progress of commands; 0: none
 	Users     int             // about one of so many seeds has clients of several accounts with different roles; 0: none
 	Tries     int             // about one of so many seeds has clients whose commands have policies of tries; 0: none
+	Schedules int             // about one of so many seeds has clients with schedules; 0: none
 	Ganeti    int             // in about one of so many seeds Ganeti's program runs the jobs of its opcodes, on one node; 0: none
 	Mutations Mutations
 	Sink      func(Line)
@@ -149,6 +150,9 @@ func (w *World) addOthers(seed uint64, o runOptions) {
 	if clients := tryCount(seed, o.Tries); clients > 0 {
 		w.tryWork = newTryWork(w, clients)
 	}
+	if clients := scheduleCount(seed, o.Schedules); clients > 0 {
+		w.scheduleWork = newScheduleWork(w, clients)
+	}
 }
 
 // configClients is the number of clients that change the configuration in the run of a seed: 1 to 3 in one of oneOf seeds, otherwise 0.
@@ -226,6 +230,7 @@ func (w *World) workDone(work *workload) bool {
 		w.progressWork.done() &&
 		w.users.done() &&
 		w.tryWork.done() &&
+		w.scheduleWork.done() &&
 		w.crowd.done() &&
 		w.removals.done() &&
 		w.kernel.Idle() &&

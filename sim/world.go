@@ -151,6 +151,7 @@ type World struct {
 	followers    *followers    // nil: no client follows the output of jobs
 	progressWork *progressWork // nil: no client looks at the progress of commands
 	users        *users        // nil: all clients are of the daemon's user
+	scheduleWork *scheduleWork // nil: no client has schedules
 	tryWork      *tryWork      // nil: no command has a policy of tries
 	panics       uint64        // injected panics so far
 	finalListing []listed      // the daemon's list of jobs at the end

@@ -188,7 +188,8 @@ func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*message
 	e.firing, e.after = f, after
 	next := f.next.Fired(f.Fire, e.file)
 	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs, By: e.file.By, Submitter: c.submitterOf(e.file.Owner),
-		Firing: &messages.ScheduleFiring{Schedule: e.file.Name, DueUs: f.DueUs, File: next.Encode(), Before: e.file.Encode(), Version: next.Version}})
+		Firing: &messages.ScheduleFiring{Schedule: e.file.Name, DueUs: f.DueUs, File: next.Encode(), Before: e.file.Encode(), Version: next.Version,
+			By: f.By}})
 	e.fired = next
 }
 

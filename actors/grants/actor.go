@@ -42,8 +42,13 @@ type (
 		Grants  access.Grants
 		Failure *messages.Failure
 	}
-	// Changed tells a gateway which grants are in force from now on.
-	Changed struct{ Grants access.Grants }
+	// Changed tells a gateway which grants are in force from now on. The first of the subscribers answers it with Taken.
+	Changed struct {
+		Grants access.Grants
+		Number uint64
+	}
+	// Taken answers Changed, when the gateway has told its connections. What their clients send next meets the grants.
+	Taken struct{ Number uint64 }
 )
 
 // GetRequest is the number of the request.
@@ -81,10 +86,17 @@ type grants struct {
 	damaged error // why the file cannot be used; nil: it can
 	writing bool  // a write is on its way
 	waiting kit.Deferred[any]
+
+	number  uint64              // of the last Changed
+	untaken func(actor.Context) // answers the change that the gateway has not taken yet; nil: there is none
+	untimed func() bool         // stops the timer of untaken
 }
 
 // readAgain is a timer: the file could not be read.
 type readAgain struct{}
+
+// untakenMax is how long the answer to a change waits for the gateway, which may have crashed.
+const untakenMax = time.Second
 
 const readPause = time.Second
 
@@ -98,6 +110,8 @@ func (g *grants) Receive(ctx actor.Context) {
 		g.load(ctx)
 	case *readAgain:
 		g.load(ctx)
+	case *Taken:
+		g.taken(ctx, m.Number)
 	case *Change, *List:
 		g.take(ctx, kit.Deferral[any]{Message: m, Sender: ctx.Sender()})
 	default:
@@ -123,12 +137,25 @@ func (g *grants) load(ctx actor.Context) {
 }
 
 func (g *grants) publish(ctx actor.Context) {
-	kit.Publish(ctx, g.config.Subscribers, &Changed{Grants: g.inForce})
+	g.number++
+	for _, pid := range g.config.Subscribers {
+		ctx.Request(pid, &Changed{Grants: g.inForce, Number: g.number})
+	}
+}
+
+// taken answers the change that waits for the gateway.
+func (g *grants) taken(ctx actor.Context, number uint64) {
+	if answer := g.untaken; answer != nil && number == g.number {
+		g.untimed()
+		g.untaken = nil
+		answer(ctx)
+		g.takeWaiting(ctx)
+	}
 }
 
 // take answers a question, and begins a change, in the order of arrival: each waits for the write before it.
 func (g *grants) take(ctx actor.Context, q kit.Deferral[any]) {
-	if !g.loaded || g.writing {
+	if !g.loaded || g.writing || g.untaken != nil {
 		g.waiting = append(g.waiting, q)
 		return
 	}
@@ -186,8 +213,9 @@ func (g *grants) write(ctx actor.Context, next access.Grants, then func(actor.Co
 				then(ctx, m.Failures[0].Failure)
 			} else {
 				g.inForce = next
-				g.publish(ctx) // before the answer: what its reader sends next meets the new grants
-				then(ctx, nil)
+				g.publish(ctx)
+				g.untaken = func(ctx actor.Context) { then(ctx, nil) }
+				g.untimed = kit.SendAfter(g.config.Env.Clock(), ctx.ActorSystem(), untakenMax, ctx.Self(), &Taken{g.number})
 			}
 			g.takeWaiting(ctx)
 		})
@@ -195,7 +223,7 @@ func (g *grants) write(ctx actor.Context, next access.Grants, then func(actor.Co
 
 // takeWaiting takes waiting requests in their order, until one of them writes.
 func (g *grants) takeWaiting(ctx actor.Context) {
-	for len(g.waiting) > 0 && !g.writing {
+	for len(g.waiting) > 0 && !g.writing && g.untaken == nil {
 		next := g.waiting[0]
 		g.waiting = g.waiting[1:]
 		g.take(ctx, next)

@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
@@ -40,6 +41,7 @@ func (b *bench) change(m grants.Change) *grants.ChangeResult {
 	m.Request = 7
 	b.client.Ask(b.pid, &m)
 	b.Settle()
+	b.Advance(time.Second) // the gateway does not say that it has told its connections
 	return kittest.Expect[*grants.ChangeResult](b.client)
 }
 
@@ -92,5 +94,20 @@ func TestADamagedFileStays(t *testing.T) {
 		b.Settle()
 		require.NotNil(b, kittest.Expect[*grants.ListResult](b.client).Failure)
 		require.Equal(b, damaged, b.disk.Content(paths.AccessPath))
+	})
+}
+
+// A change is answered when the gateway has told its connections.
+func TestAChangeWaitsForTheGateway(t *testing.T) {
+	onBench(t, "", func(b *bench) {
+		b.Settle()
+		b.client.Ask(b.pid, &grants.Change{Request: 7, Role: access.Operate, Who: "group:ops"})
+		b.Settle()
+		b.client.Quiet()
+		changed := kittest.Expect[*grants.Changed](b.gateway) // the first is that of the start
+		changed = kittest.Expect[*grants.Changed](b.gateway)
+		b.Send(b.pid, &grants.Taken{Number: changed.Number})
+		b.Settle()
+		require.True(b, kittest.Expect[*grants.ChangeResult](b.client).Changed)
 	})
 }

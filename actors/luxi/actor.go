@@ -58,6 +58,9 @@ func (g *luxi) Receive(ctx actor.Context) {
 	case *grants.Changed:
 		g.config.Policy.Grants, g.config.GrantsUnknown = m.Grants, false
 		g.Broadcast(ctx, m)
+		if ctx.Sender() != nil {
+			ctx.Respond(&grants.Taken{Number: m.Number})
+		}
 	case *messages.Drain:
 		g.Drain(ctx, m)
 	default:

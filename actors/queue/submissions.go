@@ -221,7 +221,7 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 		r = r.WithParent(open.parent)
 	}
 	if f := open.firing; f != nil {
-		r = r.WithSchedule(record.Scheduled{Name: f.Schedule, DueUs: f.DueUs})
+		r = r.WithSchedule(record.Scheduled{Name: f.Schedule, DueUs: f.DueUs, By: f.By})
 	}
 	open.encoded, open.records = append(open.encoded, job.Encode(j)), append(open.records, r)
 }

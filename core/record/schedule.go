@@ -6,7 +6,8 @@ const scheduleKey = "schedule"
 // Scheduled is a due time of a schedule.
 type Scheduled struct {
 	Name  string `json:"name"`
-	DueUs int64  `json:"due"` // microseconds since 1970
+	DueUs int64  `json:"due"`          // microseconds since 1970
+	By    string `json:"by,omitempty"` // who has run the schedule by hand, at DueUs; empty: its rule
 }
 
 // Schedule is the due time at which a schedule has submitted the job; the zero value: none has.
