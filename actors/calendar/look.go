@@ -142,11 +142,17 @@ func (c *calendar) failed(ctx actor.Context, e *entry, why string) {
 	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), failurePause, ctx.Self(), &readAgain{e})
 }
 
-// reread takes the state of a schedule from the disk, and goes on with it.
+// reread takes the state of a schedule from the disk, and goes on with it. The queue must have restored files after a restart: its answer
+// to any question shows that it has.
 func (c *calendar) reread(ctx actor.Context, e *entry) {
 	if c.schedules[e.file.Name] != e { // of a former incarnation
 		return
 	}
+	c.lists.Ask(ctx, func(number uint64) any { return &messages.ListJobs{Request: number} },
+		func(ctx actor.Context, _ *messages.ListJobsResult) { c.readFile(ctx, e) })
+}
+
+func (c *calendar) readFile(ctx actor.Context, e *entry) {
 	name := e.file.Name
 	c.store.Read(ctx, "schedules", paths.SchedulePath(name), func(ctx actor.Context, m *messages.ReadFileResult) {
 		f, err := schedule.Decode(m.Content)
