@@ -127,7 +127,7 @@ func (c *calendar) change(ctx actor.Context, e *entry, m *Change, answer func(ac
 	switch {
 	case m.Put != nil && !m.Put.Replace:
 		answer(ctx, failedChange(messages.WrongInput, fmt.Sprintf("There is a schedule %s already: remove it first, or use lockstep schedule apply", m.Name)))
-	case m.Put != nil && same(m.Put.Definition, e.file.Definition):
+	case m.Put != nil && same(m.Put.Definition, e.file.Definition) && schedule.OwnerOf(m.Put.Owner) == e.file.Owner:
 		answer(ctx, &ChangeResult{})
 	case m.Put != nil:
 		put(e.file.Redefine(m.Put.Definition, schedule.OwnerOf(m.Put.Owner), m.By, c.now()), "redefined")

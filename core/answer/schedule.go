@@ -12,6 +12,7 @@ type Schedule struct {
 	Name       string  `json:"name"`
 	Cron       string  `json:"cron,omitempty"`
 	EverySecs  float64 `json:"every,omitempty"` // seconds
+	Anchor     Time    `json:"anchor_ts"`       // where the times of Every begin
 	Zone       string  `json:"tz,omitempty"`
 	Overlap    string  `json:"overlap"`
 	CatchUp    string  `json:"catch_up"`

@@ -213,3 +213,20 @@ func Actions(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirecti
 		candidate("CONTINUE", "the next rule decides"),
 	}, only
 }
+
+// Schedules completes the names of schedules.
+func Schedules(globals *cli.Globals) Func {
+	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		var all answer.Schedules
+		if query(globals, "LockstepSchedules", []any{nil}, &all) != nil {
+			return nil, only
+		}
+		var names []string
+		for _, s := range all.Schedules {
+			if strings.HasPrefix(s.Name, word) && !slices.Contains(args, s.Name) {
+				names = append(names, candidate(s.Name, s.State+" "+s.Cron))
+			}
+		}
+		return names, only
+	}
+}

@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -32,10 +33,11 @@ type nextOptions struct {
 func newNextCommand(globals *cli.Globals) *cobra.Command {
 	opts := nextOptions{}
 	command := &cobra.Command{
-		Use:   "next --cron EXPRESSION|--every DURATION [flags]",
-		Short: "Show the next times of a cron expression or of a period",
-		Long: `Show the next times of a cron expression in a time zone, or of a period, which begins
-at --from: when each is, and how long it is until then. No daemon is needed.
+		Use:   "next NAME|--cron EXPRESSION|--every DURATION [flags]",
+		Short: "Show the next times of a schedule, a cron expression or a period",
+		Long: `Show the next times at which a schedule submits its jobs, those of a cron expression in a
+time zone, or those of a period, which begins at --from: when each is, and how long it is
+until then. Only with the NAME of a schedule the daemon is asked. Its pauses do not count.
 
 An expression has ` + calendar.CronHelp + `.
 Without --tz it is in the zone of this machine or of the variable TZ. A time that the
@@ -43,13 +45,20 @@ clock skips when it is set forward is due right after it; one that it shows twic
 it is set back is due the first time. If the hour field begins with *, elapsed time
 counts.
 
-Exit code: 0; 1 if there is no time in eight years.
+Exit code: 0; 1 if there is no time in eight years, or no such schedule.
 With --json: a list of times as RFC 3339`,
-		Example: `  lockstep schedule next --cron '30 2 * * mon-fri' --tz Europe/Berlin
+		Example: `  lockstep schedule next nightly
+  lockstep schedule next --cron '30 2 * * mon-fri' --tz Europe/Berlin
   lockstep schedule next --cron @monthly -n 12 --from 2027-01-01T00:00:00Z
   lockstep schedule next --every 90m --json`,
-		Args: cli.WantArgs(0, 0, "schedule next takes no arguments, only flags; write the expression of --cron in quotes"),
-		RunE: func(*cobra.Command, []string) error { return runNext(globals, opts) },
+		Args: cli.WantArgs(0, 1, "schedule next takes the name of one schedule, or flags; write the expression of --cron in quotes"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return runNextOf(command.Context(), globals, opts, args[0])
+			}
+			return runNext(globals, opts)
+		},
+		ValidArgsFunction: oneSchedule(globals),
 	}
 	flags := command.Flags()
 	flags.StringVar(&opts.Cron, "cron", "", "the cron `EXPRESSION`")
@@ -68,17 +77,60 @@ func zoneFlag(command *cobra.Command, name *string) {
 	})
 }
 
-func runNext(globals *cli.Globals, opts nextOptions) error {
-	if opts.Times < 1 || opts.Times > mostTimes {
-		return cli.Usagef("-n is from 1 to %d, not %d", mostTimes, opts.Times)
+// begin checks the number of times, and returns after which time they are shown.
+func (o nextOptions) begin(now time.Time) (from time.Time, err error) {
+	if o.Times < 1 || o.Times > mostTimes {
+		return from, cli.Usagef("-n is from 1 to %d, not %d", mostTimes, o.Times)
+	}
+	if o.From == "" {
+		return now, nil
+	}
+	if from, err = parseInstant(o.From); err != nil {
+		return from, cli.Usagef("--from: %v", err)
+	}
+	return from, nil
+}
+
+// runNextOf shows the next times of a schedule that exists.
+func runNextOf(ctx context.Context, globals *cli.Globals, opts nextOptions, name string) error {
+	if opts.Cron != "" || opts.Every != 0 || opts.Zone != "" {
+		return cli.Usagef("a schedule has its times: give its name, or --cron or --every, and --tz, not both")
 	}
 	now := globals.Streams.Now().Truncate(time.Second)
-	from := now
-	if opts.From != "" {
-		var err error
-		if from, err = parseInstant(opts.From); err != nil {
-			return cli.Usagef("--from: %v", err)
-		}
+	from, err := opts.begin(now)
+	if err != nil {
+		return err
+	}
+	daemon := globals.Connect()
+	defer daemon.Close()
+	s, _, err := fetch(ctx, daemon, name)
+	if err != nil {
+		return err
+	}
+	file := fileOf(s)
+	rule, err := file.Rule(calendar.LoadZone)
+	if err != nil {
+		return err
+	}
+	return showTimes(globals, delayed(rule, file.Jitter()), zoneOfSchedule(globals, s), from, now, opts.Times)
+}
+
+// times returns the first time after another one; false: there is none.
+type times func(after time.Time) (time.Time, bool)
+
+// delayed are the times of a rule, each later by a jitter.
+func delayed(rule calendar.Rule, by time.Duration) times {
+	return func(after time.Time) (time.Time, bool) {
+		next, ok := rule.Next(after.Add(-by))
+		return next.Add(by), ok
+	}
+}
+
+func runNext(globals *cli.Globals, opts nextOptions) error {
+	now := globals.Streams.Now().Truncate(time.Second)
+	from, err := opts.begin(now)
+	if err != nil {
+		return err
 	}
 	zone, err := zoneOf(globals, opts.Zone)
 	if err != nil {
@@ -88,7 +140,7 @@ func runNext(globals *cli.Globals, opts nextOptions) error {
 	if err != nil {
 		return err
 	}
-	return showTimes(globals, rule, zone, from, now, opts.Times)
+	return showTimes(globals, rule.Next, zone, from, now, opts.Times)
 }
 
 // rule is the rule of --cron or --every. A period begins at a time.
@@ -135,24 +187,24 @@ func zoneOf(globals *cli.Globals, name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// showTimes prints the next times of a rule after a moment.
-func showTimes(globals *cli.Globals, rule calendar.Rule, zone *time.Location, from, now time.Time, most int) error {
-	var times []string
+// showTimes prints times after a moment.
+func showTimes(globals *cli.Globals, following times, zone *time.Location, from, now time.Time, most int) error {
+	var shown []string
 	var rows []table.Row
-	for next, ok := rule.Next(from); ok && len(times) < most; next, ok = rule.Next(next) {
+	for next, ok := following(from); ok && len(shown) < most; next, ok = following(next) {
 		next = next.In(zone)
 		until := "in " + term.Span(next.Sub(now))
 		if !next.After(now) {
 			until = term.Ago(now, next)
 		}
-		times = append(times, next.Format(time.RFC3339Nano))
+		shown = append(shown, next.Format(time.RFC3339Nano))
 		rows = append(rows, table.Row{next.Format("Mon " + time.RFC3339), zone.String(), until})
 	}
 	switch {
-	case len(times) == 0:
+	case len(shown) == 0:
 		return fmt.Errorf("there is no time in the eight years after %s", from.In(zone).Format(time.RFC3339))
 	case globals.JSON:
-		return cli.PrintJSON(globals.Streams.Out, times)
+		return cli.PrintJSON(globals.Streams.Out, shown)
 	}
 	fmt.Fprintln(globals.Streams.Out, term.TextTable(table.Row{"Due", "Zone", ""}, rows, nil, globals.Streams.Width))
 	return nil

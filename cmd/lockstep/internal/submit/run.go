@@ -121,6 +121,20 @@ func (o *runOptions) register(globals *cli.Globals, command *cobra.Command) {
 	flags := command.Flags()
 	flags.SetInterspersed(false) // arguments after COMMAND belong to the command
 	flags.StringVar(&o.Name, "name", "", "`NAME` of the job, for lists and for other commands: letters, digits, '.', '_', '-'")
+	flags.StringArrayVar(&o.SecretEnv, "secret-env", nil,
+		"the same for a secret, which is never stored; `NAME` alone takes the value from your environment (repeatable)")
+	flags.BoolVarP(&o.Detach, "detach", "d", false, "print the job's id and exit")
+	follow.PartialFlag(command, &o.Partial)
+	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress and no message about the end of the command")
+	o.needs.registerAfter(flags)
+	completion.Flag(command, "name", completion.Names(globals))
+	completion.Flag(command, "after", completion.Jobs(globals))
+	o.registerCommand(command)
+}
+
+// registerCommand adds the flags about the command and the job that are not about this submission alone.
+func (o *runOptions) registerCommand(command *cobra.Command) {
+	flags := command.Flags()
 	flags.StringVar(&o.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
 	flags.StringVar(&o.Reason, "reason", "", "`TEXT` for the job's reason trail")
 	flags.StringVar(&o.Kind, "kind", "",
@@ -128,19 +142,12 @@ func (o *runOptions) register(globals *cli.Globals, command *cobra.Command) {
 	flags.Var(term.DurationFlag{Value: &o.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
 	o.Retry.register(command)
 	flags.StringArrayVar(&o.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
-	flags.StringArrayVar(&o.SecretEnv, "secret-env", nil,
-		"the same for a secret, which is never stored; `NAME` alone takes the value from your environment (repeatable)")
 	flags.StringVar(&o.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
 	flags.StringVar(&o.As, "as", "", "run the command as the account `USER`; it needs the role admin (default: as you)")
 	flags.BoolVar(&o.Stdin, "stdin", false, "pass standard input to the command, at most 1 MiB of text")
-	flags.BoolVarP(&o.Detach, "detach", "d", false, "print the job's id and exit")
-	follow.PartialFlag(command, &o.Partial)
 	keepFlag(flags, &o.Keep, "the command")
 	o.needs.register(flags)
-	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress and no message about the end of the command")
 	completion.Flag(command, "priority", completion.Priorities)
-	completion.Flag(command, "name", completion.Names(globals))
-	completion.Flag(command, "after", completion.Jobs(globals))
 }
 
 // accountNamed is the account of this machine with a name; nil for "".

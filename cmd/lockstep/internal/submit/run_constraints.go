@@ -29,9 +29,14 @@ type constraintOptions struct {
 	RateLimits []string
 }
 
-func (o *constraintOptions) register(flags *pflag.FlagSet) {
+// registerAfter adds the flag about jobs that exist.
+func (o *constraintOptions) registerAfter(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.After, "after", nil,
 		"start when the job `ID|NAME[:STATUS,...]` has ended with one of these statuses: success (the default), error, canceled (repeatable)")
+}
+
+// register adds the other flags.
+func (o *constraintOptions) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.Locks, "lock", nil, "hold the lock `NAME[:shared]` while the command runs (repeatable)")
 	flags.StringArrayVar(&o.AnyLocks, "any-lock", nil,
 		"hold the lock `NAME[:shared]` if it is free (repeatable); see --any-count")
