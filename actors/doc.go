@@ -35,6 +35,8 @@
 //	           from                                                            configuration
 //	configcheck the findings about the configuration    configuration            answers nothing; to clusterconfig the
 //	                                                                            question for its state
+//	calendar   the schedules, each in a file; their     connections, grants     queue: firings and kills of
+//	           due times                                                       jobs, questions for jobs
 //	filters    the verdict on each unfinished job      queue, connections       queue: changed verdicts
 //	scheduler  order of eligible jobs, run slots,      queue, job actors,       queue: picked and unrunnable
 //	           dependencies                            connections              jobs; locks: paused jobs

@@ -56,6 +56,8 @@ func storeSays(m any, scan *messages.ScanQueueResult) any {
 		return &messages.StoreStarted{Incarnation: 1}
 	case r.GetScan() != nil:
 		return kittest.StoreResult(r, scan)
+	case r.GetList() != nil:
+		return kittest.StoreResult(r, &messages.ListDirResult{})
 	default:
 		return kittest.StoreResult(r, &messages.ChangeFilesResult{})
 	}

@@ -185,7 +185,9 @@ func (f *callCosts) calls() map[string]func() {
 		"LockstepOpenSession": {hash, "root", "root", ""}, "LockstepLoginLink": {}, "LockstepConfigShow": {"cluster", false},
 		"LockstepConfigHistory": {map[string]any{}}, "LockstepConfigCheck": {}, "LockstepConfigAdopt": {}, "LockstepConfigDiscard": {},
 		"LockstepDistribution": {}, "LockstepListFilters": {}, "LockstepAudit": {map[string]any{}}, "LockstepWhoAmI": {}, "LockstepListGrants": {},
-		"LockstepGrant": {"read", "alice"}, "LockstepRevoke": {"read", "alice"},
+		"LockstepGrant": {"read", "alice"}, "LockstepRevoke": {"read", "alice"}, "LockstepSchedules": {nil},
+		"LockstepPutSchedule":   {map[string]any{"name": "nightly", "every_us": 3.6e9, "jobs": []any{map[string]any{"ops": []op{command("true")}}}}, map[string]any{"replace": true}},
+		"LockstepOrderSchedule": {"nightly", "resume", nil},
 	} {
 		calls[name] = func() { _ = f.Call(context.Background(), name, args, nil) }
 	}
