@@ -57,9 +57,12 @@ func lockstepSchedules(c *request, ctx actor.Context, args []json.RawMessage) er
 func scheduleOf(shown calendar.Shown) answer.Schedule {
 	f := shown.File
 	seconds := func(us int64) float64 { return float64(us) / 1e6 }
-	s := answer.Schedule{Name: f.Name, Cron: f.Cron, EverySecs: seconds(f.EveryUs), Anchor: answer.TimeOf(f.AnchorUs), Zone: f.Zone,
+	s := answer.Schedule{Name: f.Name, Cron: f.Cron, EverySecs: seconds(f.EveryUs), Zone: f.Zone,
 		Overlap: string(f.Overlap), CatchUp: string(f.CatchUp), WithinSecs: seconds(f.WithinUs), JitterSecs: seconds(f.JitterUs), State: "active",
 		Owner: f.By, Next: answer.Time{Time: shown.Next}, Running: append([]int64{}, f.Open...), Missed: f.Missed, Success: answer.TimeOf(f.SuccessUs)}
+	if f.EveryUs > 0 {
+		s.Anchor = answer.TimeOf(f.AnchorUs)
+	}
 	switch {
 	case shown.Broken != "":
 		s.State, s.Why = "broken", shown.Broken

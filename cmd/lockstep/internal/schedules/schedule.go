@@ -14,7 +14,7 @@ const needsCommand = "schedule needs a command: add, list, show, history, next, 
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "schedule",
-		Short: "Run commands again and again, at the times of a cron expression or each period",
+		Short: "Run commands again and again, by a cron expression or a period",
 		Long: `A schedule submits jobs at its due times: those of a cron expression in a time zone, or
 each period. The jobs have its name, and run as its owner. Each due time has its jobs
 once, also if the daemon or its node fails; "history" says what became of it.
