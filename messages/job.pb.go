@@ -32,6 +32,7 @@ const (
 	OrderJob_HOLD         OrderJob_Kind = 3
 	OrderJob_RELEASE      OrderJob_Kind = 4
 	OrderJob_ARCHIVE      OrderJob_Kind = 5 // only in OrderJobs with check
+	OrderJob_RESCHEDULE   OrderJob_Kind = 6
 )
 
 // Enum value maps for OrderJob_Kind.
@@ -43,6 +44,7 @@ var (
 		3: "HOLD",
 		4: "RELEASE",
 		5: "ARCHIVE",
+		6: "RESCHEDULE",
 	}
 	OrderJob_Kind_value = map[string]int32{
 		"CANCEL":       0,
@@ -51,6 +53,7 @@ var (
 		"HOLD":         3,
 		"RELEASE":      4,
 		"ARCHIVE":      5,
+		"RESCHEDULE":   6,
 	}
 )
 
@@ -151,7 +154,8 @@ type JobDraft struct {
 	Ops   []*OpDraft             `protobuf:"bytes,1,rep,name=ops,proto3" json:"ops,omitempty"`
 	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// The client reads all output of the job, and its commands wait for the client.
-	Followed      bool `protobuf:"varint,3,opt,name=followed,proto3" json:"followed,omitempty"`
+	Followed      bool  `protobuf:"varint,3,opt,name=followed,proto3" json:"followed,omitempty"`
+	AtUs          int64 `protobuf:"varint,4,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"` // the job starts no earlier, in microseconds since 1970; 0: at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -205,6 +209,13 @@ func (x *JobDraft) GetFollowed() bool {
 		return x.Followed
 	}
 	return false
+}
+
+func (x *JobDraft) GetAtUs() int64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
 }
 
 // SubmitJobs asks the queue to record jobs, all or none.
@@ -701,11 +712,14 @@ type JobInfo struct {
 	Submitter []byte           `protobuf:"bytes,16,opt,name=submitter,proto3" json:"submitter,omitempty"`      // to whom the job belongs (access.Submitter); empty: the daemon's user
 	RunAs     string           `protobuf:"bytes,17,opt,name=run_as,json=runAs,proto3" json:"run_as,omitempty"` // the user as whom the commands of the job run that run as its submitter; empty: the daemon's user
 	// Of the opcode that runs, comes next, or has ended the job; absent: it is not tried again.
-	Try           *Try        `protobuf:"bytes,18,opt,name=try,proto3" json:"try,omitempty"`
-	DueUs         int64       `protobuf:"varint,19,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"`                           // a pending job starts no earlier; 0: at once
-	Tries         []*EndedTry `protobuf:"bytes,20,rep,name=tries,proto3" json:"tries,omitempty"`                                         // of all opcodes in their order, except for the last try of each
-	Schedule      string      `protobuf:"bytes,30,opt,name=schedule,proto3" json:"schedule,omitempty"`                                   // whose due time has submitted the job; empty: none
-	ScheduleDueUs int64       `protobuf:"varint,31,opt,name=schedule_due_us,json=scheduleDueUs,proto3" json:"schedule_due_us,omitempty"` // that due time
+	Try   *Try        `protobuf:"bytes,18,opt,name=try,proto3" json:"try,omitempty"`
+	DueUs int64       `protobuf:"varint,19,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"` // a pending job starts no earlier; 0: at once
+	Tries []*EndedTry `protobuf:"bytes,20,rep,name=tries,proto3" json:"tries,omitempty"`               // of all opcodes in their order, except for the last try of each
+	// Before this time the job was not to start, by its submission or a later order; 0: it could start at once. Jobs that have started have
+	// it, too.
+	AtUs          int64  `protobuf:"varint,21,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"`
+	Schedule      string `protobuf:"bytes,30,opt,name=schedule,proto3" json:"schedule,omitempty"`                                   // whose due time has submitted the job; empty: none
+	ScheduleDueUs int64  `protobuf:"varint,31,opt,name=schedule_due_us,json=scheduleDueUs,proto3" json:"schedule_due_us,omitempty"` // that due time
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -878,6 +892,13 @@ func (x *JobInfo) GetTries() []*EndedTry {
 		return x.Tries
 	}
 	return nil
+}
+
+func (x *JobInfo) GetAtUs() int64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
 }
 
 func (x *JobInfo) GetSchedule() string {
@@ -1562,6 +1583,7 @@ func (x *JobStatesChanged) GetEndedTries() int64 {
 // OrderJob is a client order for one job. CANCEL: the job does not begin, or does not begin
 // its next opcode. KILL: CANCEL that also ends a running opcode. SET_PRIORITY: opcodes that
 // have not started get the priority, -20 to 19. HOLD: the job begins no opcode until RELEASE.
+// RESCHEDULE: a job without a process starts no earlier than `at_us`.
 type OrderJob struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Request   uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1573,6 +1595,7 @@ type OrderJob struct {
 	// Key of the user (access.Submitter) who may give orders for own jobs only; empty: the sender may give
 	// them for all jobs.
 	OnlyOf        string `protobuf:"bytes,7,opt,name=only_of,json=onlyOf,proto3" json:"only_of,omitempty"`
+	AtUs          int64  `protobuf:"varint,8,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"` // of RESCHEDULE, in microseconds since 1970; 0: at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1656,6 +1679,13 @@ func (x *OrderJob) GetOnlyOf() string {
 	return ""
 }
 
+func (x *OrderJob) GetAtUs() int64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
+}
+
 // OrderJobResult says whether an order was carried out (`done`), with a text for people. It comes from
 // the queue, or from the jobs actor for an active job.
 type OrderJobResult struct {
@@ -1737,6 +1767,7 @@ type OrderJobs struct {
 	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
 	OnlyOf        string                 `protobuf:"bytes,6,opt,name=only_of,json=onlyOf,proto3" json:"only_of,omitempty"` // as in OrderJob
 	Check         bool                   `protobuf:"varint,7,opt,name=check,proto3" json:"check,omitempty"`
+	AtUs          int64                  `protobuf:"varint,8,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"` // as in OrderJob
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1818,6 +1849,13 @@ func (x *OrderJobs) GetCheck() bool {
 		return x.Check
 	}
 	return false
+}
+
+func (x *OrderJobs) GetAtUs() int64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
 }
 
 // OrderJobsResult has the result for each job, in the order of the ids. Its parts have no request.
@@ -2249,6 +2287,7 @@ type GetQueueStatusResult struct {
 	AutoArchived  int64                  `protobuf:"varint,9,opt,name=auto_archived,json=autoArchived,proto3" json:"auto_archived,omitempty"`
 	Marked        int64                  `protobuf:"varint,10,opt,name=marked,proto3" json:"marked,omitempty"`                                 // jobs that clients see as waiting for locks and that metrics count as queued
 	BetweenTries  int64                  `protobuf:"varint,11,opt,name=between_tries,json=betweenTries,proto3" json:"between_tries,omitempty"` // pending jobs whose last try has failed
+	NotDue        int64                  `protobuf:"varint,12,opt,name=not_due,json=notDue,proto3" json:"not_due,omitempty"`                   // other pending jobs whose time has not come
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2360,6 +2399,13 @@ func (x *GetQueueStatusResult) GetBetweenTries() int64 {
 	return 0
 }
 
+func (x *GetQueueStatusResult) GetNotDue() int64 {
+	if x != nil {
+		return x.NotDue
+	}
+	return 0
+}
+
 var File_job_proto protoreflect.FileDescriptor
 
 const file_job_proto_rawDesc = "" +
@@ -2368,11 +2414,12 @@ const file_job_proto_rawDesc = "" +
 	"\aOpDraft\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\fR\x05input\x12\x18\n" +
 	"\asecrets\x18\x02 \x01(\fR\asecrets\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\x05R\bpriority\"h\n" +
+	"\bpriority\x18\x03 \x01(\x05R\bpriority\"}\n" +
 	"\bJobDraft\x12,\n" +
 	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
-	"\bfollowed\x18\x03 \x01(\bR\bfollowed\"\xfb\x01\n" +
+	"\bfollowed\x18\x03 \x01(\bR\bfollowed\x12\x13\n" +
+	"\x05at_us\x18\x04 \x01(\x03R\x04atUs\"\xfb\x01\n" +
 	"\n" +
 	"SubmitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12/\n" +
@@ -2405,7 +2452,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xa5\x05\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xba\x05\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -2428,7 +2475,8 @@ const file_job_proto_rawDesc = "" +
 	"\x06run_as\x18\x11 \x01(\tR\x05runAs\x12(\n" +
 	"\x03try\x18\x12 \x01(\v2\x16.lockstep.messages.TryR\x03try\x12\x15\n" +
 	"\x06due_us\x18\x13 \x01(\x03R\x05dueUs\x121\n" +
-	"\x05tries\x18\x14 \x03(\v2\x1b.lockstep.messages.EndedTryR\x05tries\x12\x1a\n" +
+	"\x05tries\x18\x14 \x03(\v2\x1b.lockstep.messages.EndedTryR\x05tries\x12\x13\n" +
+	"\x05at_us\x18\x15 \x01(\x03R\x04atUs\x12\x1a\n" +
 	"\bschedule\x18\x1e \x01(\tR\bschedule\x12&\n" +
 	"\x0fschedule_due_us\x18\x1f \x01(\x03R\rscheduleDueUs\"{\n" +
 	"\bEndedTry\x12\x0e\n" +
@@ -2475,7 +2523,7 @@ const file_job_proto_rawDesc = "" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
 	"\barchived\x18\x02 \x03(\x03R\barchived\x12\x1f\n" +
 	"\vended_tries\x18\x03 \x01(\x03R\n" +
-	"endedTries\"\xbd\x02\n" +
+	"endedTries\"\xe2\x02\n" +
 	"\bOrderJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x124\n" +
@@ -2483,7 +2531,8 @@ const file_job_proto_rawDesc = "" +
 	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
 	"\x02by\x18\x05 \x01(\tR\x02by\x128\n" +
 	"\trejection\x18\x06 \x01(\v2\x1a.lockstep.messages.VerdictR\trejection\x12\x17\n" +
-	"\aonly_of\x18\a \x01(\tR\x06onlyOf\"R\n" +
+	"\aonly_of\x18\a \x01(\tR\x06onlyOf\x12\x13\n" +
+	"\x05at_us\x18\b \x01(\x03R\x04atUs\"b\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06CANCEL\x10\x00\x12\b\n" +
@@ -2491,12 +2540,14 @@ const file_job_proto_rawDesc = "" +
 	"\fSET_PRIORITY\x10\x02\x12\b\n" +
 	"\x04HOLD\x10\x03\x12\v\n" +
 	"\aRELEASE\x10\x04\x12\v\n" +
-	"\aARCHIVE\x10\x05\"\x88\x01\n" +
+	"\aARCHIVE\x10\x05\x12\x0e\n" +
+	"\n" +
+	"RESCHEDULE\x10\x06\"\x88\x01\n" +
 	"\x0eOrderJobResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x124\n" +
-	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\xc8\x01\n" +
+	"\arefused\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\arefused\"\xdd\x01\n" +
 	"\tOrderJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x124\n" +
@@ -2504,7 +2555,8 @@ const file_job_proto_rawDesc = "" +
 	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
 	"\x02by\x18\x05 \x01(\tR\x02by\x12\x17\n" +
 	"\aonly_of\x18\x06 \x01(\tR\x06onlyOf\x12\x14\n" +
-	"\x05check\x18\a \x01(\bR\x05check\"\x9e\x01\n" +
+	"\x05check\x18\a \x01(\bR\x05check\x12\x13\n" +
+	"\x05at_us\x18\b \x01(\x03R\x04atUs\"\x9e\x01\n" +
 	"\x0fOrderJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12;\n" +
 	"\aresults\x18\x02 \x03(\v2!.lockstep.messages.OrderJobResultR\aresults\x124\n" +
@@ -2530,7 +2582,7 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"*\n" +
 	"\x0eGetQueueStatus\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xd9\x03\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xf2\x03\n" +
 	"\x14GetQueueStatusResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x03R\x06serial\x12\x18\n" +
@@ -2543,7 +2595,8 @@ const file_job_proto_rawDesc = "" +
 	"\rauto_archived\x18\t \x01(\x03R\fautoArchived\x12\x16\n" +
 	"\x06marked\x18\n" +
 	" \x01(\x03R\x06marked\x12#\n" +
-	"\rbetween_tries\x18\v \x01(\x03R\fbetweenTries\x1a7\n" +
+	"\rbetween_tries\x18\v \x01(\x03R\fbetweenTries\x12\x17\n" +
+	"\anot_due\x18\f \x01(\x03R\x06notDue\x1a7\n" +
 	"\tJobsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x13Z\x11lockstep/messagesb\x06proto3"

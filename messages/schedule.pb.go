@@ -174,7 +174,7 @@ type UnfinishedJob struct {
 	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	Wait          StartWait              `protobuf:"varint,7,opt,name=wait,proto3,enum=lockstep.messages.StartWait" json:"wait,omitempty"`
 	Submitter     []byte                 `protobuf:"bytes,8,opt,name=submitter,proto3" json:"submitter,omitempty"`       // as in JobInfo
-	DueUs         int64                  `protobuf:"varint,9,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"` // as in JobInfo
+	DueUs         int64                  `protobuf:"varint,9,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"` // a pending job starts no earlier; one that is active has been due; 0: at once
 	Try           *Try                   `protobuf:"bytes,10,opt,name=try,proto3" json:"try,omitempty"`                  // as in JobInfo
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

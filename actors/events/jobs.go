@@ -68,7 +68,7 @@ func (e *events) jobStatesChanged(ctx actor.Context, m *messages.JobStatesChange
 func end(info *messages.JobInfo) End {
 	e := End{Status: query.StatusOf(info).String(), Started: info.StartUs != 0}
 	if e.Started {
-		e.Waited = max(0, time.Duration(info.StartUs-info.ReceivedUs)*time.Microsecond)
+		e.Waited = max(0, time.Duration(info.StartUs-max(info.ReceivedUs, info.AtUs))*time.Microsecond)
 		e.Ran = max(0, time.Duration(info.EndUs-info.StartUs)*time.Microsecond)
 	}
 	return e

@@ -177,6 +177,41 @@ func TestAJobWithTriesWaitsForAnOlderMember(t *testing.T) {
 	})
 }
 
+// A job with a start time is queued when each member of the cluster knows start times. An older master would start it at once.
+func TestAJobWithATimeWaitsForAnOlderMember(t *testing.T) {
+	onAccessBench(t, func(b *accessBench) {
+		const jobs = `[[{"ops": [{"OP_ID": "OP_TEST_DELAY", "duration": 1}], "at": "2027-01-01T03:00:00.0000005+01:00"}]]`
+		b.granted()
+		c := b.connect(access.Identity{UID: 0, Name: "root"})
+		c.Call("LockstepSubmitJobs", jobs)
+		ask := conntest.Asked[*features.Ask](c, b.features)
+		require.Equal(b, "start times", ask.Feature)
+		c.Tell(&features.AskResult{Request: ask.Request, Lacking: "n3"})
+		require.Contains(b, c.Answer(), "Node n3 has an older version, which does not know start times")
+		b.queue.Quiet()
+		c.Call("LockstepSubmitJobs", jobs)
+		c.Tell(&features.AskResult{Request: conntest.Asked[*features.Ask](c, b.features).Request})
+		require.Equal(b, int64(1798768800000001), conntest.Asked[*messages.SubmitJobs](c, b.queue).Jobs[0].AtUs, "not before the time")
+		c = b.connect(access.Identity{UID: 0, Name: "root"})
+		c.Call("LockstepOrderJobs", `["reschedule", [7], "2027-01-01T02:00:00Z"]`)
+		c.Tell(&features.AskResult{Request: conntest.Asked[*features.Ask](c, b.features).Request})
+		require.Equal(b, int64(1798768800000000), conntest.Asked[*messages.OrderJobs](c, b.queue).AtUs)
+		c = b.connect(alice)
+		c.Call("LockstepOrderJobs", `["reschedule", [7], "now"]`)
+		order := conntest.Asked[*messages.OrderJobs](c, b.queue)
+		require.Equal(b, []any{messages.OrderJob_RESCHEDULE, int64(0), "uid=1000"}, []any{order.Kind, order.AtUs, order.OnlyOf})
+		for args, want := range map[string]string{
+			`["reschedule", [7]]`:                         "argument 3: want the time in RFC 3339, or \"now\"",
+			`["reschedule", [7], "03:00"]`:                "argument 3: want a time in RFC 3339",
+			`["reschedule", [7], "2999-01-01T00:00:00Z"]`: "argument 3: a time is at most 10 years ahead",
+		} {
+			c := b.connect(alice)
+			c.Call("LockstepOrderJobs", args)
+			require.Contains(b, strings.ReplaceAll(c.Answer(), `\"`, `"`), want)
+		}
+	})
+}
+
 // An administrator submits jobs in the name of another account. A member does not, not even in the own name.
 func TestJobsInTheNameOfAnother(t *testing.T) {
 	onAccessBench(t, func(b *accessBench) {

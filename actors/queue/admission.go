@@ -111,7 +111,8 @@ func (q *queue) setDrain(ctx actor.Context, sender *actor.PID, m *messages.SetDr
 // status answers how many jobs there are in each status, and what an operator should know.
 func (q *queue) status(ctx actor.Context, sender *actor.PID, m *messages.GetQueueStatus) {
 	ctx.Send(sender, &messages.GetQueueStatusResult{Request: m.Request, Serial: q.submissions.serial, Drained: q.admission.drained,
-		Jobs: maps.Clone(q.index.byStatus), Marked: q.index.marked, BetweenTries: q.index.betweenTries, Quarantined: slices.Clone(q.quarantined),
+		Jobs: maps.Clone(q.index.byStatus), Marked: q.index.marked, BetweenTries: q.index.betweenTries,
+		NotDue: q.index.countNotDue(q.config.Env.Clock().Now()), Quarantined: slices.Clone(q.quarantined),
 		WithSecrets: q.index.withSecrets, Active: q.index.activeJobs(),
 		Settings: q.archiver.content, AutoArchived: q.archiver.archived})
 }

@@ -15,7 +15,7 @@ import (
 	"lockstep/messages"
 )
 
-// ordered handles a client order: a priority, a hold or release, or a cancel or kill.
+// ordered handles a client order: a priority, a hold or release, another time, or a cancel or kill.
 func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	if f := q.orderRefusal(m); f != nil {
 		ctx.Send(sender, &messages.OrderJobResult{Request: m.Request, Refused: f})
@@ -26,6 +26,8 @@ func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJ
 		q.changePriority(ctx, sender, m)
 	case messages.OrderJob_HOLD, messages.OrderJob_RELEASE:
 		q.orderHold(ctx, sender, m)
+	case messages.OrderJob_RESCHEDULE:
+		q.reschedule(ctx, sender, m)
 	default:
 		q.cancel(ctx, sender, m)
 	}
@@ -69,6 +71,8 @@ func orderText(kind messages.OrderJob_Kind) string {
 		return "release it"
 	case messages.OrderJob_ARCHIVE:
 		return "archive it"
+	case messages.OrderJob_RESCHEDULE:
+		return "change its time"
 	default:
 		return "change its priority"
 	}

@@ -176,10 +176,11 @@ func (q *queue) holdText(id int64, mayBegin bool) (done bool, text string) {
 	return true, text
 }
 
-// asUnfinished is a job as the scheduler gets it: with its verdict and hold.
+// asUnfinished is a job as the scheduler gets it: with its verdict and hold. One that has a process keeps its time:
+// its age counts from that.
 func (q *queue) asUnfinished(e *entry) *messages.UnfinishedJob {
 	id := e.info.Id
 	h, held := q.holds.inForce[id]
 	return &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id], Held: held, HeldBy: h.By,
-		Name: e.info.Name, Wait: e.info.Wait, Submitter: e.info.Submitter, DueUs: e.info.DueUs, Try: e.info.Try}
+		Name: e.info.Name, Wait: e.info.Wait, Submitter: e.info.Submitter, DueUs: q.records.get(id).DueUs(), Try: e.info.Try}
 }

@@ -3,7 +3,9 @@ package queue
 import (
 	"iter"
 	"slices"
+	"time"
 
+	"lockstep/core/heap"
 	"lockstep/core/job"
 	"lockstep/core/query"
 	"lockstep/messages"
@@ -16,7 +18,8 @@ type entry struct {
 	info  *messages.JobInfo
 	stage stage
 
-	counted counted
+	counted  counted
+	dueIndex int // in index.notDue, if counted.dueUs is not 0
 }
 
 func (e *entry) status() job.Status { return query.StatusOf(e.info) }
@@ -43,6 +46,7 @@ type counted struct {
 	status       int32
 	marked       bool
 	betweenTries bool
+	dueUs        int64 // of a pending job that is not between tries; 0: it was due already
 	stage        stage
 	withSecrets  bool
 }
@@ -60,7 +64,8 @@ type index struct {
 	byStatus     map[int32]int64 // number of jobs by the job.Status that clients see; no entry is 0
 	marked       int64           // number of jobs that metrics count as queued, and clients see as waiting
 	betweenTries int64           // number of pending jobs whose last try has failed
-	withSecrets  int64           // number of pending jobs with secrets
+	notDue       heap.Heap[*entry, byDue]
+	withSecrets  int64 // number of pending jobs with secrets
 	active       map[int64]*entry
 	finals       map[int64]*entry
 }
@@ -110,6 +115,10 @@ func (x *index) recount(e *entry) {
 		stage:        e.stage,
 		withSecrets:  e.stage == pending && x.secrets[id] != nil,
 	}
+	if e.stage == pending && !e.counted.betweenTries && e.info.DueUs > 0 {
+		e.counted.dueUs = e.info.DueUs
+		x.notDue.Push(e)
+	}
 	x.byStatus[e.counted.status]++
 	if e.counted.marked {
 		x.marked++
@@ -133,6 +142,9 @@ func (x *index) uncount(e *entry) {
 	if !was.present {
 		return
 	}
+	if was.dueUs > 0 {
+		x.notDue.Remove(e.dueIndex)
+	}
 	e.counted = counted{}
 	if x.byStatus[was.status]--; x.byStatus[was.status] == 0 {
 		delete(x.byStatus, was.status)
@@ -152,6 +164,23 @@ func (x *index) uncount(e *entry) {
 	case final:
 		delete(x.finals, e.info.Id)
 	}
+}
+
+// byDue is the order of the jobs of index.notDue.
+type byDue struct{}
+
+func (byDue) Before(a, b *entry) bool {
+	return a.counted.dueUs < b.counted.dueUs || a.counted.dueUs == b.counted.dueUs && a.info.Id < b.info.Id
+}
+
+func (byDue) Moved(e *entry, index int) { e.dueIndex = index }
+
+// countNotDue is the number of pending jobs that are not due, without those between two tries.
+func (x *index) countNotDue(now time.Time) int64 {
+	for x.notDue.Len() > 0 && x.notDue.First().counted.dueUs <= now.UnixMicro() {
+		x.notDue.Pop().counted.dueUs = 0
+	}
+	return int64(x.notDue.Len())
 }
 
 // remove drops a job. Its id stays in order until half of order are such ids, so that

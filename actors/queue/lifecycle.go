@@ -15,8 +15,8 @@ import (
 )
 
 // pick gives a job that the scheduler has chosen to the jobs actor. If the job is not pending any longer, its run slot is released; a job
-// that is held or paused meanwhile becomes a candidate again. It does nothing for a job that is active already, and while the daemon is
-// stopping.
+// that is held or paused, or not due, meanwhile becomes a candidate again. It does nothing for a job that is active already, and while the
+// daemon is stopping.
 func (q *queue) pick(ctx actor.Context, id int64) {
 	if q.admission.stopping != nil {
 		return
@@ -29,8 +29,9 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		return
 	}
-	if _, held := q.holds.inForce[id]; held || q.verdicts.verb(id) == filter.Pause {
-		// The scheduler chose the job before it received the rule or the hold, but the
+	notDue := e.info.DueUs > q.config.Env.Clock().Now().UnixMicro()
+	if _, held := q.holds.inForce[id]; held || notDue || q.verdicts.verb(id) == filter.Pause {
+		// The scheduler chose the job before it received the rule, the hold or the new time, but the
 		// author may know already that it is in force.
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		q.enqueue(ctx, e)

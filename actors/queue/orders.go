@@ -117,7 +117,7 @@ func (q *queue) nextOrders(ctx actor.Context, b *orderBatch) {
 		b.numbers = append(b.numbers, q.orders.number)
 		q.orders.waiting[q.orders.number] = awaitedOrder{b, at}
 		q.ordered(ctx, ctx.Self(), &messages.OrderJob{Request: q.orders.number, Id: b.request.Ids[at], Kind: b.request.Kind,
-			Priority: b.request.Priority, By: b.request.By, OnlyOf: b.request.OnlyOf})
+			Priority: b.request.Priority, By: b.request.By, OnlyOf: b.request.OnlyOf, AtUs: b.request.AtUs})
 	}
 	q.orders.gather = nil
 	if len(b.numbers) < len(b.request.Ids) {

@@ -211,6 +211,9 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 	if draft.Followed {
 		r = r.WithFollower()
 	}
+	if draft.AtUs > 0 {
+		r = r.WithDue(max(draft.AtUs, now.Micros())) // a time that has passed is now
+	}
 	if draft.Name != "" {
 		r = r.WithName(draft.Name)
 	}

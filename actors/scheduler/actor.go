@@ -110,7 +110,7 @@ type scheduler struct {
 	awaited         clientWaits
 
 	continuing bool // continuePick is on its way
-	notDue     heap.Heap[notDue, dueOrder]
+	notDue     heap.Heap[*scheduledJob, dueOrder]
 	backlog    backlog
 
 	paused    map[job.ID]uint64 // as last sent to the lock manager, with SetLockPause.withhold
@@ -201,7 +201,7 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 		}
 	}
 	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
-	s.notDue = heap.Heap[notDue, dueOrder]{}
+	s.notDue = heap.Heap[*scheduledJob, dueOrder]{}
 	s.dropBacklog(ctx)
 	clear(s.unknownOutcomes)
 	s.request++ // this also makes answers to a former incarnation stale
@@ -299,6 +299,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 	if j := s.jobs[id]; j != nil {
 		name = j.name
 		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: messages.JobLostFailure("The job is over")})
+		s.dropDue(j)
 		delete(s.jobs, id)
 	}
 	s.recordDurations(ctx, name, m.Encoded)
@@ -360,8 +361,14 @@ func (s *scheduler) opcodesChanged(m *opcodes.Changed) {
 // sleep sets the timer for the next search without a message.
 func (s *scheduler) sleep(ctx actor.Context, now time.Time) {
 	at := s.state.Wake()
-	if s.notDue.Len() > 0 && (at.IsZero() || s.notDue.First().at.Before(at)) {
-		at = s.notDue.First().at
+	if s.notDue.Len() > 0 {
+		due := s.notDue.First().dueAt()
+		if again := now.Add(lookAgain); due.After(again) {
+			due = again
+		}
+		if at.IsZero() || due.Before(at) {
+			at = due
+		}
 	}
 	if !at.IsZero() && (s.wakeAt.IsZero() || at.Before(s.wakeAt)) {
 		s.wakeAt = at

@@ -10,58 +10,56 @@ import (
 	"lockstep/core/job"
 )
 
-// notDue is a job that is not due before a time.
-type notDue struct {
-	id job.ID
-	at time.Time
-}
+// lookAgain bounds the sleep until a job is due: the clock may be set, or the machine suspended, meanwhile.
+const lookAgain = time.Minute
 
-// dueOrder puts the job that is due first before the others.
+// dueOrder puts the job that is due first before the others. A job has its place in the heap, from 1.
 type dueOrder struct{}
 
-func (dueOrder) Before(a, b notDue) bool {
-	return a.at.Before(b.at) || a.at.Equal(b.at) && a.id < b.id
+func (dueOrder) Before(a, b *scheduledJob) bool {
+	return a.due.DueUs < b.due.DueUs || a.due.DueUs == b.due.DueUs && a.id < b.id
 }
 
-func (dueOrder) Moved(notDue, int) {}
+func (dueOrder) Moved(j *scheduledJob, index int) { j.timed = index + 1 }
+
+// dueAt is when a job that has a due time may start.
+func (j *scheduledJob) dueAt() time.Time { return time.UnixMicro(j.due.DueUs) }
 
 // isDue reports whether a job may start as far as the time is concerned. A job that has a process has started. One that is not due is
 // considered again when it is.
 func (s *scheduler) isDue(j *scheduledJob) bool {
-	if j.due == nil || j.running {
+	if j.due == nil || j.running || !s.config.Env.Clock().Now().Before(j.dueAt()) {
 		return true
 	}
-	at := time.UnixMicro(j.due.DueUs)
-	if !s.config.Env.Clock().Now().Before(at) {
-		return true
-	}
-	if !j.timed {
-		j.timed = true
-		s.notDue.Push(notDue{j.id, at})
+	if j.timed == 0 {
+		s.notDue.Push(j)
 	}
 	return false
 }
 
 // notDueJobs are the jobs that only wait for their time, in the order of these times.
 func (s *scheduler) notDueJobs() (ids []job.ID) {
-	waiting := slices.DeleteFunc(slices.Clone(s.notDue.Items()), func(n notDue) bool {
-		j := s.jobs[n.id]
-		return j == nil || !j.timed || j.due.DueUs != n.at.UnixMicro() || j.barred()
-	})
-	slices.SortFunc(waiting, func(a, b notDue) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
-	for _, n := range waiting {
-		ids = append(ids, n.id)
+	waiting := slices.DeleteFunc(slices.Clone(s.notDue.Items()), func(j *scheduledJob) bool { return j.barred() })
+	slices.SortFunc(waiting, func(a, b *scheduledJob) int { return cmp.Or(a.dueAt().Compare(b.dueAt()), cmp.Compare(a.id, b.id)) })
+	for _, j := range waiting {
+		ids = append(ids, j.id)
 	}
 	return ids
 }
 
-// takeDue considers the jobs that have become due. One that has left, or has another time, is only forgotten.
+// dropDue forgets the time of a job that leaves, or is replaced.
+func (s *scheduler) dropDue(j *scheduledJob) {
+	if j != nil && j.timed > 0 {
+		s.notDue.Remove(j.timed - 1)
+		j.timed = 0
+	}
+}
+
+// takeDue considers the jobs that have become due.
 func (s *scheduler) takeDue(ctx actor.Context, now time.Time) {
-	for s.notDue.Len() > 0 && !now.Before(s.notDue.First().at) {
-		first := s.notDue.Pop()
-		if j := s.jobs[first.id]; j != nil && j.timed && j.due.DueUs == first.at.UnixMicro() {
-			j.timed = false
-			s.consider(ctx, j)
-		}
+	for s.notDue.Len() > 0 && !now.Before(s.notDue.First().dueAt()) {
+		j := s.notDue.Pop()
+		j.timed = 0
+		s.consider(ctx, j)
 	}
 }

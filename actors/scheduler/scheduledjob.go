@@ -33,7 +33,7 @@ type scheduledJob struct {
 	verdict    *messages.Verdict           // nil: accepted
 	hold       *messages.HoldReason        // nil: not held
 	due        *messages.DueReason         // nil: it may start at once. It has no meaning while the job has a process
-	timed      bool                        // it is in scheduler.notDue
+	timed      int                         // its place in scheduler.notDue, from 1; 0: it is not there
 
 	decoded    *job.Job           // only while the job is being added
 	expected   *demand            // of a job without a process; kept because rules may change often
@@ -83,6 +83,7 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 	if !known.asks {
 		known.awaitAllEnds()
 	}
+	s.dropDue(s.jobs[j.ID])
 	s.jobs[j.ID] = known
 	return known
 }

@@ -128,7 +128,8 @@ func MethodNeeds(method string) Need {
 // a submission are Submission's, and whose a job is decides the queue (OnlyOf). Arguments that are invalid are refused by the method.
 func (p Policy) Method(i Identity, method string, args []json.RawMessage) error {
 	need := MethodNeeds(method)
-	if at := map[string]int{"ChangeJobPriority": 1, "LockstepOrderJobs": 2}[method]; at > 0 && len(args) == at+1 {
+	at := map[string]int{"ChangeJobPriority": 1, "LockstepOrderJobs": 2}[method]
+	if at > 0 && len(args) == at+1 && (method != "LockstepOrderJobs" || string(args[0]) != `"reschedule"`) {
 		if priority, err := strconv.Atoi(string(args[at])); err != nil || priority < 0 {
 			need = Need{Role: Operate, To: "give a job priority before those of others"}
 		}

@@ -116,6 +116,8 @@ func TestRefusals(t *testing.T) {
 		{alice, "ChangeJobPriority", args("12", "-1"), "to give a job priority before those of others needs the role operate, alice has submit"},
 		{alice, "ChangeJobPriority", args("12", "5e-1"), "to give a job priority before those of others needs the role operate, alice has submit"},
 		{alice, "ChangeJobPriority", args("12", "0"), ""},
+		{alice, "LockstepOrderJobs", args(`"priority"`, "[12]", "-1"), "to give a job priority before those of others needs the role operate, alice has submit"},
+		{alice, "LockstepOrderJobs", args(`"reschedule"`, "[12]", `"now"`), ""},
 		{bob, "ChangeJobPriority", args("12", "-20"), ""},
 		{alice, "LockstepReportJob", nil, "only the process of a job may report on a job, not alice"},
 		{root, "LockstepReportJob", nil, "only the process of a job may report on a job, not root"},

@@ -120,6 +120,9 @@ type ListedJob struct {
 	Try *Try `json:"try,omitempty"`
 	// Due is when a pending job may start; nil: at once.
 	Due *Time `json:"due_ts,omitempty"`
+	// At is the time before which the job was not to start, by its submission or a later order; nil: it could start at once. Jobs that have
+	// started have it, too.
+	At *Time `json:"at_ts,omitempty"`
 	// Tries are the ended tries of its opcodes in their order, except for the last try of each.
 	Tries []EndedTry `json:"tries,omitempty"`
 }

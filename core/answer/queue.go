@@ -25,10 +25,12 @@ type QueueStatus struct {
 	Marked        int64            `json:"marked"` // of the waiting ones, those that Counted counts as queued
 	Master        string           `json:"master"`
 	// MembersAreRoot: root's daemon runs the commands of all users as root (--run-as daemon).
-	MembersAreRoot bool     `json:"members_are_root"`
-	Nodes          *Nodes   `json:"nodes"` // null for a daemon outside of a cluster
-	PID            int      `json:"pid"`
-	Quarantined    []string `json:"quarantined"` // below the data directory
+	MembersAreRoot bool   `json:"members_are_root"`
+	Nodes          *Nodes `json:"nodes"` // null for a daemon outside of a cluster
+	// NotDue is the number of other pending jobs whose time has not come.
+	NotDue      int64    `json:"not_due"`
+	PID         int      `json:"pid"`
+	Quarantined []string `json:"quarantined"` // below the data directory
 	// WithSecrets are queued jobs that would fail after a restart: their secrets
 	// are in the daemon's memory only.
 	WithSecrets int64        `json:"queued_with_secrets"`

@@ -129,8 +129,11 @@ func orderJobs(args arguments) string {
 		jobs[i] = arguments(ids).text(i)
 	}
 	what := args.text(0)
-	if what == "priority" {
+	switch what {
+	case "priority":
 		what = "set the priority " + args.text(2) + " of"
+	case "reschedule":
+		what = "set the time " + args.text(2) + " of"
 	}
 	return fmt.Sprintf("%s %d jobs: %s", what, len(ids), strings.Join(jobs, ", "))
 }

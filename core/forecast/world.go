@@ -52,7 +52,7 @@ const (
 	NoObstacle Obstacle = ""
 	Filter     Obstacle = "filter"     // a filter rule holds the job back until the rule is changed or deleted
 	Hold       Obstacle = "hold"       // an operator holds the job
-	Due        Obstacle = "due"        // the job is between two tries of its command
+	Due        Obstacle = "due"        // the job starts at a time that has not come, or is between two tries of its command
 	Limit      Obstacle = "limit"      // a limit that no running job leaves
 	Foreign    Obstacle = "foreign"    // an owner that is no job has locks, and its end is not known
 	NoHistory  Obstacle = "no-history" // no opcode of a kind has ended yet

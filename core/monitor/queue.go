@@ -60,7 +60,7 @@ func (c *JobCounts) ByStatus() map[string]int64 {
 // QueueDetails are the part of a QueueReport that is known only where the queue runs. Totals count since the start of the daemon.
 type QueueDetails struct {
 	PendingMax    int64     `json:"pending_max"`            // greatest number of queued and waiting jobs at a time
-	OldestQueued  *float64  `json:"oldest_queued_seconds"`  // since its submission; null: none is queued
+	OldestQueued  *float64  `json:"oldest_queued_seconds"`  // since its submission, or its time; null: none is queued
 	OldestWaiting *float64  `json:"oldest_waiting_seconds"` // since its submission; null: none waits
 	Started       int64     `json:"started_total"`
 	Finished      int64     `json:"finished_total"`
@@ -176,7 +176,7 @@ func (q *Queue) change(now time.Time, info *messages.JobInfo) {
 	}
 	if info.StartUs != 0 && (tracked && !before.started || isNew) {
 		q.details.Started++
-		seconds := max(0, float64(info.StartUs-info.ReceivedUs)/1e6)
+		seconds := max(0, float64(info.StartUs-max(info.ReceivedUs, info.AtUs))/1e6)
 		q.details.StartTimes.Observe(seconds)
 		q.recent.add(now, seconds)
 	}
@@ -196,7 +196,7 @@ func (q *Queue) change(now time.Time, info *messages.JobInfo) {
 const rejectedResult = "rejected by a filter rule"
 
 func (q *Queue) set(info *messages.JobInfo) {
-	j := &trackedJob{id: info.Id, received: info.ReceivedUs, status: query.CountedStatus(info), started: info.StartUs != 0}
+	j := &trackedJob{id: info.Id, received: max(info.ReceivedUs, info.AtUs), status: query.CountedStatus(info), started: info.StartUs != 0}
 	q.jobs[j.id] = j
 	if count := q.counts.of(j.status); count != nil {
 		*count++

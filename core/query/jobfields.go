@@ -204,6 +204,10 @@ func AddRecord(info *messages.JobInfo, j *job.Job, r record.Record) {
 	if s := r.Schedule(); s.Name != "" {
 		info.Schedule, info.ScheduleDueUs = interned(s.Name), s.DueUs
 	}
+	info.AtUs = r.AtUs()
+	if j.IsPending() {
+		info.DueUs = r.DueUs()
+	}
 	addTry(info, j, r)
 	for _, t := range r.Tries() {
 		info.Tries = append(info.Tries, &messages.EndedTry{Op: int32(t.Op), Result: interned(t.Words()),
@@ -227,9 +231,6 @@ func addTry(info *messages.JobInfo, j *job.Job, r record.Record) {
 	info.Try = &messages.Try{Number: int32(r.TriesOf(op) + 1), Most: int32(policy.Tries())}
 	if tries := r.Tries(); info.Try.Number > 1 {
 		info.Try.Last = interned(tries[len(tries)-1].Words())
-	}
-	if j.IsPending() {
-		info.DueUs = r.DueUs()
 	}
 }
 

@@ -233,6 +233,9 @@ func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
 	if info.DueUs > 0 {
 		dst = appendTime(append(dst, `,"due_ts":`...), info.DueUs)
 	}
+	if info.AtUs > 0 {
+		dst = appendTime(append(dst, `,"at_ts":`...), info.AtUs)
+	}
 	if len(info.Tries) > 0 {
 		dst = appendJSON(append(dst, `,"tries":`...), triesOf(info))
 	}

@@ -13,8 +13,11 @@ import (
 // triesKey holds the ended tries of the job's opcodes, except for the last try of each: a list of Try.
 const triesKey = "tries"
 
-// dueKey holds when the job may start: microseconds since 1970. It has no meaning while a process acts on the job.
+// dueKey holds when the next try may start: microseconds since 1970. It has no meaning while a process acts on the job.
 const dueKey = "due"
+
+// atKey holds before which time the job was not to start, by its submission or a later order: microseconds since 1970.
+const atKey = "at"
 
 // Try is a try of an opcode that has failed and was not the last one (package retry).
 type Try struct {
@@ -102,10 +105,27 @@ func (r Record) withTry(t Try) Record {
 	return r.with(triesKey, append(tries, t))
 }
 
-// DueUs is when the job may start, in microseconds since 1970; 0: at once.
+// DueUs is when the job, or its next try, may start, in microseconds since 1970; 0: at once.
 func (r Record) DueUs() int64 {
-	due, _ := member[int64](r, dueKey)
+	due, tried := member[int64](r, dueKey)
+	if !tried {
+		return r.AtUs()
+	}
 	return max(due, 0)
+}
+
+// AtUs is the time before which the job was not to start, in microseconds since 1970; 0: it could start at once.
+func (r Record) AtUs() int64 {
+	at, _ := member[int64](r, atKey)
+	return max(at, 0)
+}
+
+// WithDue sets when the job may start; after a try, when the next one may; 0: at once.
+func (r Record) WithDue(us int64) Record {
+	if _, tried := member[int64](r, dueKey); tried {
+		return r.with(dueKey, us)
+	}
+	return r.with(atKey, us)
 }
 
 // triesWords follows the end of an opcode that was tried more than once: " (6 tries)".

@@ -70,6 +70,20 @@ func TestTheEndOfATry(t *testing.T) {
 }
 
 // The end of a job names the number of tries of the opcode that has failed, the last one included.
+// A time of a job is another one than that of its next try.
+func TestTheTimeInARecord(t *testing.T) {
+	r := record.Record{}.WithDue(7)
+	require.JSONEq(t, `{"at": 7}`, string(r.Encode()))
+	require.Equal(t, []int64{7, 7}, []int64{r.DueUs(), r.AtUs()})
+	tried, err := record.Decode([]byte(`{"at": 7, "due": 9}`))
+	require.NoError(t, err)
+	tried = tried.WithDue(11)
+	require.Equal(t, []int64{11, 7}, []int64{tried.DueUs(), tried.AtUs()})
+	odd, err := record.Decode([]byte(`{"at": -7}`))
+	require.NoError(t, err)
+	require.Zero(t, odd.DueUs())
+}
+
 func TestTheResultCountsTries(t *testing.T) {
 	for tries, want := range map[int64]string{0: "exit 75", 1: "exit 75 (2 tries)", 5: "exit 75 (6 tries)"} {
 		var list []record.Try

@@ -2,12 +2,16 @@ package jobs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/luxi/call"
+	"lockstep/core/instant"
 	"lockstep/core/queuecopy"
+	"lockstep/core/replication"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -80,19 +84,24 @@ func (c *request) onlyOf() string { return c.Config.Policy.OnlyOf(c.From) }
 // orderKinds are the kinds of orders of LockstepOrderJobs.
 var orderKinds = map[string]messages.OrderJob_Kind{
 	"cancel": messages.OrderJob_CANCEL, "kill": messages.OrderJob_KILL, "priority": messages.OrderJob_SET_PRIORITY,
-	"hold": messages.OrderJob_HOLD, "release": messages.OrderJob_RELEASE,
+	"hold": messages.OrderJob_HOLD, "release": messages.OrderJob_RELEASE, "reschedule": messages.OrderJob_RESCHEDULE,
 }
 
 // orderedMax is the number of jobs of one LockstepOrderJobs.
 const orderedMax = 1000
 
-// lockstepOrderJobs takes [kind, ids, priority]; only the kind priority needs the last argument. If the client may not give the order for
-// one of the jobs, none is changed. The answer is a list of [done, text], in the order of the ids.
+// lockstepOrderJobs takes [kind, ids, value]. The value is the priority of the kind priority, and the time of the kind reschedule in
+// RFC 3339, or "now"; other kinds have none. If the client may not give the order for one of the jobs, none is changed. The answer is
+// a list of [done, text], in the order of the ids.
 func lockstepOrderJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var name string
 	var ids []jobID
 	var priority int
+	var start startTime
 	into := []any{&name, &ids, &priority}
+	if len(args) > 0 && string(args[0]) == `"reschedule"` {
+		into[2] = &start
+	}
 	if len(args) < len(into) {
 		into = into[:2]
 	}
@@ -102,28 +111,69 @@ func lockstepOrderJobs(c *request, ctx actor.Context, args []json.RawMessage) er
 	kind, known := orderKinds[name]
 	switch {
 	case !known:
-		return fmt.Errorf("LockstepOrderJobs: argument 1: there are cancel, kill, hold, release and priority, not %q", name)
+		return fmt.Errorf("LockstepOrderJobs: argument 1: there are cancel, kill, hold, release, reschedule and priority, not %q", name)
 	case len(ids) > orderedMax:
 		return fmt.Errorf("LockstepOrderJobs: %d jobs, at most %d are allowed", len(ids), orderedMax)
 	case kind == messages.OrderJob_SET_PRIORITY && (len(args) < 3 || priority < priorityMin || priority > priorityMax):
 		return fmt.Errorf("LockstepOrderJobs: argument 3: the priority is a number from %d to %d", priorityMin, priorityMax)
+	case kind == messages.OrderJob_RESCHEDULE && len(args) < 3:
+		return errors.New("LockstepOrderJobs: argument 3: want the time in RFC 3339, or \"now\"")
+	}
+	if err := c.checkAhead(start.at); err != nil {
+		return fmt.Errorf("LockstepOrderJobs: argument 3: %w", err)
 	}
 	of := numbersOf(ids)
-	order := &messages.OrderJobs{Ids: of, Kind: kind, Priority: int32(priority)}
-	orderJobs(c, ctx, order, func(ctx actor.Context, a *messages.OrderJobsResult) {
-		pairs := make([][2]any, len(a.Results))
-		for i, r := range a.Results {
-			pairs[i] = [2]any{r.Done, r.Text}
-		}
-		c.SucceedCopied(ctx, pairs, jobUnits(of)...)
+	order := &messages.OrderJobs{Ids: of, Kind: kind, Priority: int32(priority), AtUs: microsOf(start.at)}
+	var needed []string
+	if order.AtUs > 0 {
+		needed = append(needed, replication.StartTimes)
+	}
+	c.askAllKnown(ctx, needed, func(ctx actor.Context) {
+		orderJobs(c, ctx, order, func(ctx actor.Context, a *messages.OrderJobsResult) {
+			pairs := make([][2]any, len(a.Results))
+			for i, r := range a.Results {
+				pairs[i] = [2]any{r.Done, r.Text}
+			}
+			c.SucceedCopied(ctx, pairs, jobUnits(of)...)
+		})
 	})
 	return nil
+}
+
+// startTime is a time in RFC 3339, or "now", which is nil.
+type startTime struct{ at *time.Time }
+
+func (s *startTime) UnmarshalJSON(data []byte) error {
+	if string(data) == `"now"` {
+		return nil
+	}
+	if err := json.Unmarshal(data, &s.at); err != nil {
+		return errors.New(`want a time in RFC 3339, such as "2026-12-01T03:00:00Z", or "now"`)
+	}
+	return nil
+}
+
+// checkAhead refuses a start that is too far ahead. One that has passed, also before 1970, is now.
+func (c *request) checkAhead(at *time.Time) error {
+	if at != nil && at.After(c.Config.Env.Clock().Now().AddDate(instant.YearsMax, 0, 1)) {
+		return fmt.Errorf("a time is at most %d years ahead", instant.YearsMax)
+	}
+	return nil
+}
+
+// microsOf is a time in microseconds since 1970, rounded up so that nothing starts before it, and at least 1; 0: none.
+func microsOf(at *time.Time) int64 {
+	if at == nil {
+		return 0
+	}
+	return max(1, at.Add(time.Microsecond-time.Nanosecond).UnixMicro())
 }
 
 // orderJobs sends an order for several jobs. done receives the result unless the client may not give the order for one of them.
 func orderJobs(c *request, ctx actor.Context, m *messages.OrderJobs, done func(actor.Context, *messages.OrderJobsResult)) {
 	call.Ask(c.Call, ctx, c.ToQueue(func(number uint64) any {
-		return &messages.OrderJobs{Request: number, Ids: m.Ids, Kind: m.Kind, Priority: m.Priority, Check: m.Check, By: c.By, OnlyOf: c.onlyOf()}
+		return &messages.OrderJobs{Request: number, Ids: m.Ids, Kind: m.Kind, Priority: m.Priority, Check: m.Check, AtUs: m.AtUs, By: c.By,
+			OnlyOf: c.onlyOf()}
 	}), func(ctx actor.Context, a *messages.OrderJobsResult) {
 		if a.Refused != nil {
 			c.Fail(ctx, a.Refused)
@@ -147,7 +197,7 @@ func lockstepMayOrder(c *request, ctx actor.Context, args []json.RawMessage) err
 	}
 	switch {
 	case !known:
-		return fmt.Errorf("LockstepMayOrder: argument 1: there are cancel, kill, hold, release, priority and archive, not %q", name)
+		return fmt.Errorf("LockstepMayOrder: argument 1: there are cancel, kill, hold, release, reschedule, priority and archive, not %q", name)
 	case len(ids) > orderedMax:
 		return fmt.Errorf("LockstepMayOrder: %d jobs, at most %d are allowed", len(ids), orderedMax)
 	}

@@ -53,10 +53,12 @@ func (n *nextJobs) ask(ctx actor.Context) {
 		return &messages.ListJobs{Request: number, Limit: pageWindow, Cursor: n.cursor}
 	})
 	call.Ask(n.Call, ctx, q, func(ctx actor.Context, a *messages.ListJobsResult) {
+		now := n.Config.Env.Clock().Now().UnixMicro()
 		for _, row := range a.Rows {
 			n.cursor = row.Id
 			n.examined++
-			if query.CountedStatus(row.Info) == job.Queued || row.Info.DueUs > 0 {
+			due := row.Info.DueUs // a job that is not due has no place in the order
+			if due <= now && (query.CountedStatus(row.Info) == job.Queued || due > 0) {
 				n.queued = append(n.queued, row.Info)
 			}
 		}

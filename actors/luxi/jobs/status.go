@@ -73,7 +73,7 @@ func queueStatus(
 		},
 		Cluster: cluster.Name, Master: cluster.MasterName, Version: about.Version, DataDir: about.DataDir, PID: about.PID,
 		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,
-		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Marked: s.Marked, BetweenTries: s.BetweenTries, Running: running,
+		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Marked: s.Marked, BetweenTries: s.BetweenTries, NotDue: s.NotDue, Running: running,
 		Quarantined: append([]string{}, s.Quarantined...), WithSecrets: s.WithSecrets,
 		Nodes: nodes, CannotStart: startError, MembersAreRoot: about.MembersAreRoot,
 	}

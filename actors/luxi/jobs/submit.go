@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -81,6 +82,8 @@ type namedJob struct {
 	Name string            `json:"name"` // empty: none
 	// Followed: the client reads all output of the job, and its commands wait for the client (package outflow).
 	Followed bool `json:"followed"`
+	// At: the job starts no earlier; nil: at once.
+	At *time.Time `json:"at"`
 	// As is the account to which the job belongs, in place of the client's; nil: the client's. It is the same for all jobs of a submission.
 	As *access.Submitter `json:"as"`
 }
@@ -91,8 +94,9 @@ type submitOptions struct {
 	Wait bool `json:"wait"`
 }
 
-// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text, "followed": bool}, ...]], and the options {"wait": true} if there are
-// any. The answer is the list of ids. As with SubmitManyJobs all jobs are recorded, or none. The error for mistakes in the jobs lists them.
+// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text, "followed": bool, "at": time}, ...]], and the options {"wait": true} if
+// there are any. The answer is the list of ids. As with SubmitManyJobs all jobs are recorded, or none. The error for mistakes in the jobs
+// lists them.
 func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var jobs []json.RawMessage
 	var options submitOptions
@@ -117,6 +121,9 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 		if err := record.CheckName(named.Name); err != nil && named.Name != "" {
 			mistakes = append(mistakes, answer.Mistake{Job: i + 1, Text: err.Error()})
 		}
+		if err := c.checkAhead(named.At); err != nil {
+			mistakes = append(mistakes, answer.Mistake{Job: i + 1, Text: "at: " + err.Error()})
+		}
 	}
 	if c.Config.Distributor == nil { // the nodes of a Ganeti cluster execute Ganeti's opcodes
 		mistakes = append(mistakes, cannotRun(c.Config.Catalogue, made)...)
@@ -136,7 +143,7 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 		return err
 	}
 	for i, draft := range made {
-		draft.Name, draft.Followed = all[i].Name, all[i].Followed
+		draft.Name, draft.Followed, draft.AtUs = all[i].Name, all[i].Followed, microsOf(all[i].At)
 	}
 	submit(c, ctx, &messages.SubmitJobs{Jobs: made, Submitter: as}, options, func(ctx actor.Context, ids []int64) {
 		c.SucceedCopied(ctx, append([]int64{}, ids...), jobUnits(ids)...)
@@ -203,7 +210,8 @@ func submit(c *request, ctx actor.Context, m *messages.SubmitJobs, options submi
 }
 
 // submitNow hands jobs to the queue. Jobs of another user than the daemon's are refused while a member of the cluster does not know
-// submitters: as the master it would run them as its own user. So are jobs that may be tried again while a member does not know tries.
+// submitters: as the master it would run them as its own user. So are jobs that may be tried again, or start at a time, while a member does
+// not know that.
 func submitNow(c *request, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
 	var needed []string
 	if len(m.Submitter) > 0 {
@@ -211,6 +219,9 @@ func submitNow(c *request, ctx actor.Context, m *messages.SubmitJobs, then func(
 	}
 	if slices.ContainsFunc(m.Jobs, mayBeTriedAgain) {
 		needed = append(needed, replication.Tries)
+	}
+	if slices.ContainsFunc(m.Jobs, func(draft *messages.JobDraft) bool { return draft.AtUs > 0 }) {
+		needed = append(needed, replication.StartTimes)
 	}
 	c.askAllKnown(ctx, needed, func(ctx actor.Context) { toQueue(c, ctx, m, then) })
 }
