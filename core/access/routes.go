@@ -146,6 +146,7 @@ var rapiRoutes = map[string]Route{
 	"DELETE /3/jobs/{id}":                       needsOwn,
 	"PUT /3/jobs/{id}/archive":                  needsOwn,
 	"PUT /3/jobs/{id}/hold":                     needsOwn,
+	"PUT /3/jobs/{id}/time":                     needsOwn,
 	"DELETE /3/jobs/{id}/hold":                  needsOwn,
 	"GET /3/jobs/{id}/log":                      needsRead,
 	"GET /3/jobs/{id}/log/events":               needsRead,

@@ -90,7 +90,7 @@ var unknownEstimates = map[string]string{
 	string(forecast.NoObstacle): "too many jobs come first",
 	string(forecast.Filter):     "a rule holds it back",
 	string(forecast.Hold):       "it is held",
-	string(forecast.Due):        "it is tried again later",
+	string(forecast.Due):        "it starts, or is tried again, at a later time",
 	string(forecast.Limit):      "a limit holds it back",
 	string(forecast.Foreign):    "a program has locks",
 	string(forecast.NoHistory):  "no such job has ended",

@@ -226,6 +226,32 @@ func (s *Server) orderHold(c *call, hold bool) (any, error) {
 	return s.luxi(c, Short, "LockstepHoldJob", id, hold)
 }
 
+// reschedule changes when a job that has not started may start.
+func (s *Server) reschedule(c *call) (any, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	m, err := parseObject(c.body)
+	if err == nil {
+		err = m.allowOnly("at")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m["at"] == nil {
+		return nil, newFailure(http.StatusBadRequest, "The parameter 'at' is missing: a time in RFC 3339, or now")
+	}
+	var outcomes []raw
+	if err := s.luxiInto(c, &outcomes, "LockstepOrderJobs", "reschedule", []int64{id}, m["at"]); err != nil {
+		return nil, asClientError(err)
+	}
+	if len(outcomes) != 1 {
+		return nil, &wire.MalformedResponse{Err: fmt.Errorf("an order for one job has %d answers", len(outcomes))}
+	}
+	return outcomes[0], nil
+}
+
 // priority changes the priority of the opcodes of a job that have not begun.
 func (s *Server) priority(c *call) (any, error) {
 	id, err := c.jobID()

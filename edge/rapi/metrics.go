@@ -122,6 +122,8 @@ func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	emit(newDesc("lockstep_jobs_between_tries", "Waiting jobs whose command has failed and is tried again later."),
 		prometheus.GaugeValue, float64(known.BetweenTries))
+	emit(newDesc("lockstep_jobs_not_due", "Pending jobs that start at a time which has not come."),
+		prometheus.GaugeValue, float64(known.NotDue))
 	drained := 0.0
 	if known.Drained {
 		drained = 1

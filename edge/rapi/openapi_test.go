@@ -66,6 +66,7 @@ func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
 		{"GET", "/2/query/{kind}", "/2/query/job?fields=id,nosuch", ""}, {"PUT", "/2/query/{kind}", "/2/query/job", `{"fields":["id"]}`},
 		{"GET", "/2/query/{kind}/fields", "/2/query/job/fields", ""},
 		{"POST", "/3/jobs", "/3/jobs", `{"ops":[{"OP_ID":"A"}]}`}, {"POST", "/3/jobs", "/3/jobs", `{}`}, {"GET", "/3/jobs/{id}/why", "/3/jobs/7/why", ""},
+		{"PUT", "/3/jobs/{id}/time", "/3/jobs/7/time", `{"at":"2026-12-01T03:00:00Z"}`},
 		{"PUT", "/3/jobs/{id}/priority", "/3/jobs/7/priority", `{"priority":1}`},
 		{"PUT", "/3/jobs/{id}/hold", "/3/jobs/7/hold", ""}, {"DELETE", "/3/jobs/{id}/hold", "/3/jobs/7/hold", ""}, {"GET", "/3/locks", "/3/locks", ""}, {"GET", "/3/status", "/3/status", ""},
 		{"GET", "/3/jobs", "/3/jobs?limit=1", ""}, {"GET", "/3/jobs", "/3/jobs?order=sideways", ""},

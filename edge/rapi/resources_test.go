@@ -163,6 +163,10 @@ func TestPriorityWhyAndTheRest(t *testing.T) {
 	b.requireCode(`[true,"[7 false]"]`, b.do("DELETE", "/3/jobs/7/hold", "peer:secret", ``))
 	b.requireCode(`[true,"Priorities have been changed"]`, b.do("PUT", "/3/jobs/7/priority", "peer:secret", `{"priority":-10}`))
 	require.Equal(t, []string{`[7,-10]`}, b.luxi.calls("ChangeJobPriority"))
+	b.requireCode(`[true,"[reschedule [7] now]"]`, b.do("PUT", "/3/jobs/7/time", "peer:secret", `{"at":"now"}`))
+	for _, body := range []string{``, `{}`, `{"at":"now","x":1}`} {
+		b.failure(400, b.do("PUT", "/3/jobs/7/time", "peer:secret", body))
+	}
 	for _, body := range []string{``, `{}`, `{"priority":"low"}`, `{"priority":1,"x":1}`} {
 		b.failure(400, b.do("PUT", "/3/jobs/7/priority", "peer:secret", body))
 	}

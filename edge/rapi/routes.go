@@ -85,6 +85,8 @@ var queueResources = []resource{
 	{"/3/jobs/{id}/hold", map[string]operation{
 		http.MethodPut:    {name: "hold", serve: (*Server).hold},
 		http.MethodDelete: {name: "release", serve: (*Server).release}}},
+	{"/3/jobs/{id}/time", map[string]operation{
+		http.MethodPut: {name: "reschedule", serve: (*Server).reschedule}}},
 	{"/3/jobs/{id}/priority", map[string]operation{
 		http.MethodPut: {name: "priority", serve: (*Server).priority}}},
 	{"/3/filters", getOnly("rules", (*Server).rules)},

@@ -146,6 +146,7 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 			return `{"software_version":"3.0.2","name":"c","master":"n1","volume_group_name":"vg","drbd_usermode_helper":null}`, nil
 		},
 		"LockstepHoldJob":   func(args []any) (string, error) { return fmt.Sprintf(`[true,"%v"]`, args), nil },
+		"LockstepOrderJobs": func(args []any) (string, error) { return fmt.Sprintf(`[[true,"%v"]]`, args), nil },
 		"ChangeJobPriority": func([]any) (string, error) { return `[true,"Priorities have been changed"]`, nil },
 		"LockstepWhy": func(args []any) (string, error) {
 			return fmt.Sprintf(`{"id":%v,"status":"queued","summary":[],"archived":false,"reasons":[{"kind":"slots"}]}`, args[0]), nil

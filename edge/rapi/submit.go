@@ -110,7 +110,7 @@ func asClientError(err error) error {
 	var refused *wire.RequestError
 	if errors.As(err, &refused) {
 		text := strings.TrimPrefix(refused.Text, "Failed to parse request: ")
-		for _, method := range []string{"SubmitJob: ", "SubmitManyJobs: ", "LockstepSubmitJobs: "} {
+		for _, method := range []string{"SubmitJob: ", "SubmitManyJobs: ", "LockstepSubmitJobs: ", "LockstepOrderJobs: "} {
 			text = strings.TrimPrefix(text, method)
 		}
 		return newFailure(http.StatusBadRequest, "Invalid body parameters: %s", text)
@@ -122,23 +122,25 @@ func asClientError(err error) error {
 	return err
 }
 
-// submit submits jobs, all of them or none: {"ops": [opcode, ...], "name": text} for one job,
-// {"jobs": [[opcode, ...], ...]} for several, of which each may be an object with "ops" and "name".
+// submit submits jobs, all of them or none: {"ops": [opcode, ...], "name": text, "at": time} for one job,
+// {"jobs": [[opcode, ...], ...]} for several, of which each may be an object with "ops", "name" and "at".
 func (s *Server) submit(c *call) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.allowOnly("ops", "jobs", "name"); err != nil {
+	if err := m.allowOnly("ops", "jobs", "name", "at"); err != nil {
 		return nil, err
 	}
 	if (m["ops"] == nil) == (m["jobs"] == nil) {
 		return nil, newFailure(http.StatusBadRequest, "Give either 'ops', the opcodes of one job, or 'jobs', a list of such lists")
 	}
-	if m["jobs"] != nil && m["name"] != nil {
-		return nil, newFailure(http.StatusBadRequest, "Give 'name' beside the 'ops' of each job")
+	for _, key := range []string{"name", "at"} {
+		if m["jobs"] != nil && m[key] != nil {
+			return nil, newFailure(http.StatusBadRequest, "Give '%s' beside the 'ops' of each job", key)
+		}
 	}
-	jobs := []jobDraft{{ops: m["ops"], name: m["name"]}}
+	jobs := []jobDraft{{ops: m["ops"], name: m["name"], at: m["at"]}}
 	if m["jobs"] != nil {
 		if jobs, err = readJobs(m["jobs"]); err != nil {
 			return nil, err
@@ -151,6 +153,7 @@ func (s *Server) submit(c *call) (any, error) {
 type jobDraft struct {
 	ops  raw
 	name raw // nil: none
+	at   raw // before which time it does not start; nil: it starts at once
 }
 
 func readJobs(list raw) ([]jobDraft, error) {
@@ -166,31 +169,33 @@ func readJobs(list raw) ([]jobDraft, error) {
 		}
 		m, err := parseObject(element)
 		if err == nil {
-			err = m.allowOnly("ops", "name")
+			err = m.allowOnly("ops", "name", "at")
 		}
 		if err != nil {
 			return nil, err
 		}
-		jobs[i] = jobDraft{ops: m["ops"], name: m["name"]}
+		jobs[i] = jobDraft{ops: m["ops"], name: m["name"], at: m["at"]}
 	}
 	return jobs, nil
 }
 
-// submitJobs submits jobs with Ganeti's call, or with lockstep's if a job has a name. It returns their ids.
+// submitJobs submits jobs with Ganeti's call, or with lockstep's if a job has a name or a time. It returns their ids.
 func (s *Server) submitJobs(c *call, jobs []jobDraft) (any, error) {
 	type namedJob struct {
 		Ops  []jsonObject `json:"ops"`
 		Name raw          `json:"name,omitempty"`
+		At   raw          `json:"at,omitempty"`
 	}
-	drafts, named, anyName := make([][]jsonObject, len(jobs)), make([]namedJob, len(jobs)), false
+	drafts, named, anyNamed := make([][]jsonObject, len(jobs)), make([]namedJob, len(jobs)), false
 	for i, draft := range jobs {
 		ops, err := s.checkOps(c, draft.ops)
 		if err != nil {
 			return nil, err
 		}
-		drafts[i], named[i], anyName = ops, namedJob{ops, draft.name}, anyName || draft.name != nil
+		drafts[i], named[i] = ops, namedJob{ops, draft.name, draft.at}
+		anyNamed = anyNamed || draft.name != nil || draft.at != nil
 	}
-	if anyName {
+	if anyNamed {
 		var ids []int64
 		if err := s.luxiInto(c, &ids, "LockstepSubmitJobs", named); err != nil {
 			return nil, asClientError(err)
