@@ -82,6 +82,11 @@ func (n *node) check(wanted extras) findings {
 			"jobs %s are held, and Ganeti has no holds: after lockstep ganeti back they start at once, so it refuses without --start-held",
 			list(u.held)))
 	}
+	if len(u.notDue) > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf(
+			"jobs %s are not due, and Ganeti has no start times: after lockstep ganeti back they start at once, so it refuses without --start-held",
+			list(u.notDue)))
+	}
 	rules, err := n.ownRules()
 	f.add(err)
 	if len(rules) > 0 {

@@ -144,9 +144,9 @@ and the serial of the queue, save a copy, remove the diversions, start Ganeti's 
 and undo drain and pause. Running jobs of Ganeti's opcodes go on. ganeti-rapi,
 ganeti-confd and ganeti-mond are among the daemons if lockstep is in their place.
 
-Refused while a job with opcodes of lockstep is not final, and while a job is held:
-Ganeti has no holds, so its daemons start such a job at once. With --start-held
-they may.
+Refused while a job with opcodes of lockstep is not final, and while a job is held or
+not due: Ganeti has neither holds nor start times, so its daemons start such a job at
+once. With --start-held they may.
 
 Filter rules that Ganeti's programs cannot read, such as those with an end, do not
 apply while Ganeti's daemons run. They are named, and stay for the next swap.
@@ -162,7 +162,8 @@ Exit code: 0; 1 if a step has failed.`,
 			return n.back(startHeld)
 		},
 	}
-	command.Flags().BoolVar(&startHeld, "start-held", false, "go back although Ganeti's daemons start held jobs at once")
+	command.Flags().BoolVar(&startHeld, "start-held", false,
+		"go back although Ganeti's daemons start held jobs, and jobs that are not due, at once")
 	return command
 }
 
@@ -187,8 +188,8 @@ func (n *node) swap(wanted extras) error {
 	return n.perform("swap", swapSteps)
 }
 
-// back puts Ganeti's daemons in place. It refuses while jobs have opcodes of lockstep, and while jobs are held unless startHeld. It
-// completes an interrupted back.
+// back puts Ganeti's daemons in place. It refuses while jobs have opcodes of lockstep, and while jobs are held or not due unless startHeld.
+// It completes an interrupted back.
 func (n *node) back(startHeld bool) error {
 	n.startHeld = startHeld
 	if err := n.load(); err != nil {

@@ -71,7 +71,8 @@ func (n *node) jobIDs() (ids []int64, err error) {
 type unfinished struct {
 	running []int64
 	own     []int64 // those with opcodes of lockstep
-	held    []int64 // those that begin when Ganeti's daemons start, because these read no holds; only on the master
+	// held and notDue begin when Ganeti's daemons start, because these read neither holds nor start times; only on the master.
+	held, notDue []int64
 }
 
 func (n *node) unfinishedJobs() (u unfinished, err error) {
@@ -93,10 +94,12 @@ func (n *node) unfinishedJobs() (u unfinished, err error) {
 		}
 		if j.Status() != job.Queued || paths.IsJobLivelock(j.Livelock) {
 			u.running = append(u.running, id)
-		} else if held, err := n.isHeld(id); err != nil {
+		} else if held, notDue, err := n.isHeldBack(id); err != nil {
 			return unfinished{}, err
 		} else if held {
 			u.held = append(u.held, id)
+		} else if notDue {
+			u.notDue = append(u.notDue, id)
 		}
 		if hasOwnOpcode(j) {
 			u.own = append(u.own, id)
@@ -112,27 +115,28 @@ func hasOwnOpcode(j *job.Job) bool {
 	})
 }
 
-// isHeld reports whether the record beside a job's file holds it. Only the records of the master mean something.
-func (n *node) isHeld(id int64) (bool, error) {
+// isHeldBack reports whether the record beside a job's file holds it, or has a time for its start that has not come. Only the records of
+// the master mean something.
+func (n *node) isHeldBack(id int64) (held, notDue bool, err error) {
 	if !n.isMaster {
-		return false, nil
+		return false, false, nil
 	}
 	content, err := os.ReadFile(n.path(dataDir, paths.RecordPath(id)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return false, false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	held := false
-	if r, err := record.Decode(content); err == nil { // the daemon sets a damaged record aside, and the job is not held
+	if r, err := record.Decode(content); err == nil { // the daemon sets a damaged record aside, and the job is not held back
 		_, held = r.Hold()
+		notDue = time.UnixMicro(r.DueUs()).After(n.system.Now())
 	}
-	return held, nil
+	return held, notDue, nil
 }
 
-// refuseJobs returns an error while a job with opcodes of lockstep is not final, which Ganeti's daemons cannot run, or a job is held,
-// which they would start, unless the operator accepts that.
+// refuseJobs returns an error while a job with opcodes of lockstep is not final, which Ganeti's daemons cannot run, or a job is held or not
+// due, which they would start, unless the operator accepts that.
 func (n *node) refuseJobs() error {
 	u, err := n.unfinishedJobs()
 	switch {
@@ -143,6 +147,9 @@ func (n *node) refuseJobs() error {
 	case len(u.held) > 0 && !n.startHeld:
 		err = fmt.Errorf("jobs %s are held, and Ganeti's daemons would start them at once; release or cancel them, or say --start-held",
 			list(u.held))
+	case len(u.notDue) > 0 && !n.startHeld:
+		err = fmt.Errorf("jobs %s are not due, and Ganeti's daemons would start them at once; wait, or cancel them, or say --start-held",
+			list(u.notDue))
 	}
 	if err != nil && n.hasDrained() {
 		err = fmt.Errorf("%w (the queue is drained: gnt-cluster queue undrain opens it)", err)

@@ -431,6 +431,24 @@ func TestBackWithHeldJobs(t *testing.T) {
 	w.requireIn("ganeti", "")
 }
 
+// Ganeti's daemons start jobs at once that are not due.
+func TestBackWithJobsThatAreNotDue(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.command(swap))
+	for id, after := range map[int64]time.Duration{8: -time.Hour, 9: time.Hour} {
+		w.writeJob(id, job.Queued, "OP_TEST_DELAY")
+		w.write(dataDir+"/"+paths.RecordPath(id), string(record.Record{}.WithDue(w.clock.Add(after).UnixMicro()).Encode()))
+	}
+	require.NoError(t, w.command(func(n *node) error {
+		require.Contains(t, strings.Join(n.check(extras{}).Notes, "\n"), "jobs 9 are not due, and Ganeti has no start times")
+		return nil
+	}))
+	require.ErrorContains(t, w.command(back), "jobs 9 are not due, and Ganeti's daemons would start them at once")
+	w.requireIn("lockstep", "nothing was begun")
+	require.NoError(t, w.command(backWithHeld))
+	w.requireIn("ganeti", "")
+}
+
 // A return names the filter rules that Ganeti's daemons do not know. They stay.
 func TestBackWithRulesOfLockstep(t *testing.T) {
 	w := newWorld(t)

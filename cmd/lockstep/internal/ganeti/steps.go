@@ -63,7 +63,7 @@ type node struct {
 	say      func(format string, args ...any)
 	state    state
 
-	// startHeld: the operator accepts that Ganeti's daemons start held jobs.
+	// startHeld: the operator accepts that Ganeti's daemons start jobs that are held or not due.
 	startHeld bool
 }
 
