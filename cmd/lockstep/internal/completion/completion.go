@@ -113,6 +113,13 @@ func Causes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirectiv
 		candidate("lost", "the job's process died, or its node")}, only
 }
 
+// Times completes the forms of a time.
+func Times(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{candidate("now", "at once"), candidate("+2h", "after a duration"),
+		candidate("03:00", "the next time the clock shows this"),
+		candidate("tomorrow 03:00", "or today, or the name of a weekday"), candidate("2026-12-01 03:00", "a date")}, only
+}
+
 // Opcodes completes OP_IDs of opcodes that the daemon executes.
 func Opcodes(globals *cli.Globals) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

@@ -22,6 +22,8 @@ type Event struct {
 
 	Daemon client.Whose `json:"daemon,omitempty"` // that has the job; "": one that was named by its socket
 
+	At string `json:"at,omitempty"` // of a submitted job: it starts no earlier, in RFC 3339
+
 	Status       string   `json:"status,omitempty"`
 	OpcodeStatus []string `json:"opcode_status,omitempty"`
 

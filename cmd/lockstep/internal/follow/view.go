@@ -28,9 +28,9 @@ type EventView struct {
 
 func (v *EventView) print(e Event) { v.Failed(PrintEvent(v.Out, e)) }
 
-// Submitted prints that the job was submitted, to a daemon.
-func (v *EventView) Submitted(daemon client.Whose) {
-	v.print(Event{Event: "submitted", Job: v.ID, Daemon: daemon})
+// Submitted prints that the job was submitted, to a daemon. at is before which time it does not start, in RFC 3339; "": it starts at once.
+func (v *EventView) Submitted(daemon client.Whose, at string) {
+	v.print(Event{Event: "submitted", Job: v.ID, Daemon: daemon, At: at})
 }
 
 // End prints the end of the job, with what is missing. losses knows afterwards whether that line was written.

@@ -25,6 +25,8 @@ func JobFields() []Field {
 				"\"NAME:success,error\", in quotes in a list, names the statuses with which it may end, and so does " +
 				"{job: NAME, status: [success, error]}; " +
 				"without them it must succeed"},
+		{"at", "the job starts no earlier than this time, as run --at takes it, in the zone of the client: tomorrow 03:00"},
+		{"delay", "the job starts no earlier than this duration after its submission, like 90s, 1h30m or 2d"},
 		{"run", "the command, if the job has one step; see below"},
 		{"steps", "a list of commands, each with the keys below, and of opcodes, each with OP_ID and its parameters"},
 		{"ops", "a list of opcodes"},
@@ -93,7 +95,7 @@ func (r *reader) command(from doctree.Node, beside ...string) doctree.Node {
 			set(key.Name, key.At, r.cwd(value))
 		case slices.Contains(r.commandKeys, key.Name):
 			set(key.Name, key.At, value)
-		case key.Name == "name" || key.Name == "after":
+		case slices.Contains([]string{"name", "after", "at", "delay"}, key.Name):
 			r.addf(key.At, "%q belongs to the job, not to a step", key.Name)
 		default:
 			r.addf(key.At, "unknown key %q of a command%s", key.Name, didYouMean(key.Name, slices.Concat(r.commandKeys, beside), ""))

@@ -151,7 +151,7 @@ func TestNoOutputIsKeptOfAJobWithoutACommand(t *testing.T) {
 func TestTheTemplateIsAFileOfJobs(t *testing.T) {
 	file, err := Parse("x.yaml", "/", []byte(Template))
 	require.NoError(t, err)
-	require.Equal(t, []string{"dump", "pack", ""}, file.Names())
+	require.Equal(t, []Beside{{Name: "dump"}, {Name: "pack"}, {}}, file.Beside())
 }
 
 // The examples of the reference are files of jobs.

@@ -94,7 +94,7 @@ func (r *reader) job(from doctree.Node) Job {
 	steps, _ := from.Field(content)
 	switch content {
 	case "run":
-		job.ops = []doctree.Node{r.checkBuiltin(r.command(from, "name", "after", "steps", "ops"))}
+		job.ops = []doctree.Node{r.checkBuiltin(r.command(from, "name", "after", "at", "delay", "steps", "ops"))}
 	case "":
 		if !r.unknownKeys(from, true) {
 			r.addf(from.At, `the job has no "run", its command, and no "steps" or "ops"`)
@@ -125,7 +125,7 @@ func (r *reader) unknownKeys(from doctree.Node, commands bool) (found bool) {
 	return found
 }
 
-// readKeys reads name, after and priority.
+// readKeys reads name, after, at, delay and priority.
 func (r *reader) readKeys(from doctree.Node, content string, job *Job) {
 	for i, key := range from.Keys {
 		value := from.Values[i]
@@ -139,6 +139,12 @@ func (r *reader) readKeys(from doctree.Node, content string, job *Job) {
 				first = job.ops[0]
 			}
 			job.depends, job.named, err = r.depends(first, value)
+		case "at":
+			value = r.text(value, "at")
+			job.at = &value
+		case "delay":
+			value = r.text(value, "delay")
+			job.delay = &value
 		case "priority":
 			if content == "run" {
 				continue

@@ -3,12 +3,16 @@ package jobfile
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/instant"
 	"lockstep/core/job"
+	"lockstep/core/words"
 )
 
 // namesOtherRequest reports whether a reason step names a submission. Such a step was copied
@@ -32,7 +36,49 @@ type Job struct {
 	depends *doctree.Node
 	// named are the entries of depends whose ids Resolve sets.
 	named []namedEntry
+	// Start is when the job may start, after ReadTimes; nil: at once.
+	Start *instant.Instant
+	// at and delay are the keys that ReadTimes reads; nil: the job does not have them.
+	at, delay *doctree.Node
 }
+
+// ReadTimes reads when the jobs may start, in the zone of now. The error is Mistakes.
+func (s Submission) ReadTimes(now time.Time) error {
+	var m Mistakes
+	for i := range s.Jobs {
+		s.Jobs[i].readTime(now, &m)
+	}
+	return s.secrets.redact(m.err())
+}
+
+func (j *Job) readTime(now time.Time, m *Mistakes) {
+	var start instant.Instant
+	var err error
+	key := j.at
+	switch {
+	case j.at != nil && j.delay != nil:
+		m.addf(j.delay.At, `the job has "at" and "delay"; it can have one of them`)
+		return
+	case j.at != nil:
+		start, err = instant.Parse(fmt.Sprint(j.at.Scalar), now, now.Location())
+	case j.delay != nil:
+		key = j.delay
+		var d time.Duration
+		if d, err = words.ParseDuration(fmt.Sprint(key.Scalar)); err == nil {
+			start, err = instant.After(d, now)
+		}
+	default:
+		return
+	}
+	if err != nil {
+		m.addf(key.At, "%v", err)
+		return
+	}
+	j.Start = &start
+}
+
+// HasSecrets reports whether a job of the file has a secret.
+func (s Submission) HasSecrets() bool { return len(s.secrets) > 0 }
 
 // namedEntry is an entry of "after" with the name of a job that is not in the file.
 type namedEntry struct {
@@ -204,13 +250,22 @@ func checkOpcode(op doctree.Node, short bool) error {
 	return nil
 }
 
-// Names are the names of the jobs, "" for none.
-func (s Submission) Names() []string {
-	names := make([]string, len(s.Jobs))
+// Beside is what a job has beside its opcodes.
+type Beside struct {
+	Name string     // "": none
+	At   *time.Time // it starts no earlier; nil: at once
+}
+
+// Beside is what the jobs have beside their opcodes.
+func (s Submission) Beside() []Beside {
+	all := make([]Beside, len(s.Jobs))
 	for i, job := range s.Jobs {
-		names[i] = job.Name
+		all[i].Name = job.Name
+		if job.Start != nil {
+			all[i].At = &job.Start.At
+		}
 	}
-	return names
+	return all
 }
 
 // ShownJob is the displayed name of a job: its quoted name, or its number from 1.

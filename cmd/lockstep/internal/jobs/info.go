@@ -63,7 +63,9 @@ type jobInfo struct {
 	Started  client.Timestamp `json:"started"`
 	Ended    client.Timestamp `json:"ended"`
 	// Due is when a pending job may start; nil: at once.
-	Due     *client.Timestamp `json:"due,omitempty"`
+	Due *client.Timestamp `json:"due,omitempty"`
+	// At is before which time the job was not to start; nil: it could start at once.
+	At      *client.Timestamp `json:"at,omitempty"`
 	Opcodes []opcodeInfo      `json:"opcodes"`
 }
 
@@ -163,7 +165,8 @@ func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) err
 	for _, listed := range list.Jobs {
 		if job := at[listed.ID]; job != nil {
 			job.Name, job.Result, job.User, job.Parent = listed.Name, listed.Result, listed.User, listed.Parent
-			job.UserName, job.RunAs, job.Due = record.User(job.User), listed.RunAs, (*client.Timestamp)(listed.Due)
+			job.UserName, job.RunAs = record.User(job.User), listed.RunAs
+			job.Due, job.At = (*client.Timestamp)(listed.Due), (*client.Timestamp)(listed.At)
 			for _, t := range listed.Tries {
 				if t.Opcode < len(job.Opcodes) {
 					op := &job.Opcodes[t.Opcode]

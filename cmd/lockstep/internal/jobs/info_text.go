@@ -54,8 +54,15 @@ func (p infoPrinter) job(job jobInfo) {
 		p.line(1, "Due", term.FullClock(p.now, job.Due.Time)+p.left(job.Due.Time))
 	}
 	p.moment(1, "Received", job.Received, "")
+	ready := job.Received
+	if job.At != nil && job.At.After(ready.Time) {
+		ready = *job.At
+	}
+	if job.At != nil && job.Due == nil {
+		p.moment(1, "Was due", *job.At, "")
+	}
 	if !job.Started.IsZero() {
-		p.moment(1, "Started", job.Started, p.after(job.Received, job.Started, "queued for"))
+		p.moment(1, "Started", job.Started, p.after(ready, job.Started, "queued for"))
 	}
 	if !job.Ended.IsZero() {
 		p.moment(1, "Ended", job.Ended, p.after(job.Started, job.Ended, "took"))

@@ -138,7 +138,7 @@ func (s Shown) obstacle() string {
 	case "hold":
 		return "it is held until somebody releases it"
 	case "due":
-		return "its command has failed, and is tried again later"
+		return "it starts at a time, or its next try does"
 	case "limit":
 		return "no running job leaves the limit " + of
 	case "foreign":

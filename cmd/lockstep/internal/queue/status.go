@@ -34,7 +34,8 @@ not counted.
 Exit code: 0; 1 if no daemon answers.
 With --json: {"cluster", "master", "version": string, "pid": number,
 "started_ts": time, "run_slots", "run_slots_taken", "last_id": number, "drained": bool,
-"jobs": {STATUS: number}, "marked": number, "between_tries": number, "running": [{"id": number, "status": string,
+"jobs": {STATUS: number}, "marked": number, "between_tries": number,
+"not_due": number, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
 "quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
 "cannot_write": [{"job": number, "by": string, "text": string, "since_ts": time}],
@@ -63,8 +64,8 @@ func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {
 			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked",
-			"between_tries", "running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config",
-			"members_are_root", "nodes",
+			"between_tries", "not_due", "running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir",
+			"foreign_config", "members_are_root", "nodes",
 			"retention",
 		},
 		"cannot_write": {"job", "by", "text", "since_ts"},
@@ -231,10 +232,14 @@ func (p statusPrinter) queue(s answer.QueueStatus) string {
 	if len(counts) == 0 {
 		return state + "; no jobs"
 	}
+	var later []string
 	if s.BetweenTries > 0 {
-		counts[len(counts)-1] += fmt.Sprintf("; %d of them between two tries", s.BetweenTries)
+		later = append(later, fmt.Sprintf("%d of them between two tries", s.BetweenTries))
 	}
-	return state + "; " + strings.Join(counts, ", ")
+	if s.NotDue > 0 {
+		later = append(later, fmt.Sprintf("%d of them not due", s.NotDue))
+	}
+	return strings.Join(append([]string{state, strings.Join(counts, ", ")}, later...), "; ")
 }
 
 func (p statusPrinter) quarantined(paths []string) {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/jobfile"
+	"lockstep/core/access"
 	"lockstep/core/wire"
 )
 
@@ -17,22 +20,24 @@ type Awaited struct {
 }
 
 // All submits several jobs in one call and returns their ids: all or none exist afterwards, and they can depend on each
-// other. names are the names of the jobs, "" for none; nil if no job has one.
-func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string, awaited Awaited) ([]int64, error) {
+// other. beside is what each job has beside its opcodes; nil if no job has anything.
+func All(
+	ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, beside []jobfile.Beside, awaited Awaited,
+) ([]int64, error) {
 	awaited.Ends = awaited.Ends && daemon.InJob
 	if awaited.Output {
-		ids, err := submitNamed(ctx, daemon, jobs, names, awaited)
+		ids, err := submitNamed(ctx, daemon, jobs, beside, awaited)
 		var invalid *wire.RequestError
 		if !errors.As(err, &invalid) {
 			return ids, err
 		}
 		awaited.Output = false // a daemon of an earlier version, or a mistake in the call: nothing was submitted
 	}
-	if len(jobs) == 1 && names == nil && !awaited.Ends {
+	if len(jobs) == 1 && beside == nil && !awaited.Ends {
 		ids := make([]int64, 1)
 		return ids, daemon.Submit(ctx, "SubmitJob", jobs[0], &ids[0])
 	}
-	return submitNamed(ctx, daemon, jobs, names, awaited)
+	return submitNamed(ctx, daemon, jobs, beside, awaited)
 }
 
 // namedJob is one job of LockstepSubmitJobs.
@@ -41,16 +46,20 @@ type namedJob struct {
 	Name string            `json:"name,omitempty"`
 	// Followed: its commands wait for the client, which reads all of their output.
 	Followed bool `json:"followed,omitempty"`
+	// At: it starts no earlier; nil: at once.
+	At *time.Time `json:"at,omitempty"`
+	// As is the account as which its commands run; nil: the caller's.
+	As *access.Submitter `json:"as,omitempty"`
 }
 
 func submitNamed(
-	ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string, awaited Awaited,
+	ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, beside []jobfile.Beside, awaited Awaited,
 ) (ids []int64, err error) {
 	named := make([]namedJob, len(jobs))
 	for i := range jobs {
 		named[i].Ops, named[i].Followed = jobs[i], awaited.Output
-		if names != nil {
-			named[i].Name = names[i]
+		if beside != nil {
+			named[i].Name, named[i].At = beside[i].Name, beside[i].At
 		}
 	}
 	if awaited.Ends {

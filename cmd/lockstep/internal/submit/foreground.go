@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"lockstep/cmd/lockstep/internal/jobs"
 	"lockstep/core/access"
 	"lockstep/core/answer"
+	"lockstep/core/instant"
 	"lockstep/core/wire"
 )
 
@@ -36,6 +38,7 @@ type foregroundRun struct {
 	name       string            // of the job; "": none
 	as         *access.Submitter // the account as which the command runs; nil: the caller's
 	detached   bool              // the job is not followed
+	start      *instant.Instant  // of the job; nil: at once
 	kept       bool              // its output is kept in files, so that it need not wait for this command
 
 	unheard bool // the daemon is of an earlier version, and cannot be told that this command follows
@@ -87,17 +90,18 @@ func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
 
 func (r *foregroundRun) submitTo(ctx context.Context, opcode any) error {
 	awaits := r.daemon.InJob && !r.detached
-	if r.name == "" && r.as == nil && !awaits && !r.isAwaited() {
+	if r.name == "" && r.as == nil && r.start == nil && !awaits && !r.isAwaited() {
 		return r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id)
 	}
 	var ids []int64
-	job := struct {
-		Ops      []any             `json:"ops"`
-		Name     string            `json:"name,omitempty"`
-		Followed bool              `json:"followed,omitempty"`
-		As       *access.Submitter `json:"as,omitempty"`
-	}{[]any{opcode}, r.name, r.isAwaited(), r.as}
-	var err error
+	encoded, err := cli.EncodeJSON(opcode)
+	if err != nil {
+		return err
+	}
+	job := namedJob{Ops: []json.RawMessage{encoded}, Name: r.name, Followed: r.isAwaited(), As: r.as}
+	if r.start != nil {
+		job.At = &r.start.At
+	}
 	if awaits {
 		err = r.daemon.SubmitToAwait(ctx, []any{job}, &ids)
 	} else {
@@ -129,7 +133,7 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 	r.Events.Out, r.Lines.Quiet = r.streams.Out, r.quiet
 	r.SetKept(r.keptInterruptible(ctx, follow.KeptOf(ctx, r.daemon, r.id), cancel))
 	if r.JSON {
-		r.Events.Submitted(r.daemon.Whose)
+		r.Events.Submitted(r.daemon.Whose, atOf(r.start))
 	}
 	if r.pending != nil {
 		if err := r.interrupted(ctx, r.pending); err != nil {

@@ -15,6 +15,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
 	"lockstep/core/job"
@@ -93,9 +94,9 @@ func runRerun(ctx context.Context, opts rerunOptions, globals *cli.Globals, arg 
 	if err != nil {
 		return err
 	}
-	var names []string
+	var beside []jobfile.Beside
 	if len(list.Jobs) == 1 && list.Jobs[0].Name != "" {
-		names = []string{list.Jobs[0].Name}
+		beside = []jobfile.Beside{{Name: list.Jobs[0].Name}}
 	}
 	trails := client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "rerun")
 	source := secretSource{globals: globals, variables: secrets}
@@ -112,7 +113,7 @@ func runRerun(ctx context.Context, opts rerunOptions, globals *cli.Globals, arg 
 		}
 		ops = append(ops, op)
 	}
-	again, err := All(ctx, daemon, [][]json.RawMessage{ops}, names, Awaited{})
+	again, err := All(ctx, daemon, [][]json.RawMessage{ops}, beside, Awaited{})
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/core/access"
+	"lockstep/core/instant"
 	"lockstep/core/record"
 	"lockstep/core/retry"
 )
@@ -36,6 +37,7 @@ type runOptions struct {
 	Kind      string
 	Timeout   time.Duration
 	Retry     retryOptions
+	Start     startOptions
 	Env       []string
 	SecretEnv []string
 	Cwd       string
@@ -63,6 +65,14 @@ SHELL of that account, the locale of the daemon and the variables of --env and
 
 There is no shell. Flags of lockstep precede the command.
 
+With --at or --delay the job starts at a time or later, when a run slot and its locks
+are free, and is shown with its time until then. "lockstep reschedule" changes it. --at takes
+
+` + instant.Help + `
+
+in your zone. A time that has passed is refused, and so is one that the clock skips;
+of a time that the clock shows twice, the first is meant.
+
 ` + constraintsHelp + `
 
 In a command of a job, a job that waits for that job is refused: for its end, or for
@@ -85,7 +95,7 @@ Exit codes:
   2    wrong usage
   130  detached by Ctrl-C (143 by SIGTERM), the job continues
 
-With --json, one object per line: {"event": "submitted", "job", "daemon"},
+With --json, one object per line: {"event": "submitted", "job", "daemon"}, with "at" if the job starts at a time,
 {"event": "status", "job", "status", "opcode_status"},
 {"event": "log", "job", "serial", "time", "type", "payload"},
 {"event": "end", "job", "status", "exit_code", "error", "missing",
@@ -106,7 +116,9 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
   lockstep run --lock node/n1 --lock instance/web1:shared -- ./replace-disk
   lockstep run --any-lock node/n1 --any-lock node/n2 -- ./scrub
   lockstep run --rate-limit 2:backup -- ./backup web1
-  lockstep run --retry 5 --retry-delay 10s --retry-on 75,timeout -- ./sync`,
+  lockstep run --retry 5 --retry-delay 10s --retry-on 75,timeout -- ./sync
+  lockstep run --at 'tomorrow 03:00' --detach -- ./backup
+  lockstep run --delay 2h -- ./cleanup`,
 		Args: cli.WantArgs(1, -1, "name the command to run"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runRun(command.Context(), opts, globals, args)
@@ -141,6 +153,7 @@ func (o *runOptions) registerCommand(command *cobra.Command) {
 		"`LABEL` of jobs that take about as long as each other; they are compared with each other, not with all runs of the program")
 	flags.Var(term.DurationFlag{Value: &o.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
 	o.Retry.register(command)
+	o.Start.register(command)
 	flags.StringArrayVar(&o.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
 	flags.StringVar(&o.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
 	flags.StringVar(&o.As, "as", "", "run the command as the account `USER`; it needs the role admin (default: as you)")
@@ -176,6 +189,10 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 	if err != nil {
 		return cli.Usagef("--as: %v", err)
 	}
+	start, err := opts.Start.instant(globals.Streams.Now())
+	if err != nil {
+		return err
+	}
 	daemon := globals.Connect()
 	defer daemon.Close()
 	if opts.Quiet {
@@ -196,6 +213,7 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		partial:    opts.Partial,
 		name:       opts.Name,
 		as:         as,
+		start:      start,
 		detached:   opts.Detach,
 		kept:       opts.Keep != nil && *opts.Keep,
 	}
@@ -203,6 +221,9 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		return err
 	}
 	globals.SayWhose(daemon)
+	if !opts.Quiet {
+		sayStart(globals, a.id, start, len(opts.SecretEnv) > 0)
+	}
 	if !opts.Stdin && !opts.Quiet && hasInput(globals.Streams) {
 		fmt.Fprintln(globals.Streams.Err, "lockstep: the command does not get this standard input; --stdin passes it on")
 	}
@@ -211,7 +232,8 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 	}
 	if !globals.JSON {
 		fmt.Fprintln(globals.Streams.Out, a.id)
-	} else if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: a.id, Daemon: daemon.Whose}); err != nil {
+	} else if err := follow.PrintEvent(globals.Streams.Out, follow.Event{
+		Event: "submitted", Job: a.id, Daemon: daemon.Whose, At: atOf(start)}); err != nil {
 		return err
 	}
 	return sayRejected(ctx, globals, daemon, []int64{a.id})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/cmd/lockstep/internal/jobs"
+	"lockstep/core/instant"
 	"lockstep/core/opcode"
 	"lockstep/core/record"
 	"lockstep/core/wire"
@@ -32,6 +34,7 @@ type submitOptions struct {
 	Partial bool
 
 	Template bool
+	Start    startOptions // of the job of an opcode
 }
 
 const submitHelp = `Submit the jobs in a file, or on standard input if the file is "-", and print
@@ -89,7 +92,7 @@ With --follow that of watch.
 With --json, one object per line; "index" is the job's place in the file, from 0,
 "name" its name, if it has one; "daemon" is "user" or "system", unless you named a
 socket: {"event": "submitted", "index",
-"name", "job", "daemon"} and, with --wait, {"event": "end", "index", "job", "status"} as
+"name", "job", "daemon"}, with "at" if the job starts at a time, and, with --wait, {"event": "end", "index", "job", "status"} as
 jobs end; with --follow, the events of watch. Each mistake in a file is {"event":
 "mistake", "line", "column", "error"}.`
 
@@ -105,6 +108,7 @@ func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
   lockstep submit --follow deploy.yaml
   lockstep submit --wait --reason "monthly" jobs.json
   lockstep submit --name drain-n1 OP_SITE_DRAIN nodes=n1,n2 speed=slow
+  lockstep submit --at 'monday 03:00' OP_SITE_DRAIN nodes=n1,n2
   echo '[{"OP_ID": "OP_TEST_DELAY", "duration": 5}]' | lockstep submit -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -138,6 +142,7 @@ func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
 func (o *submitOptions) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&o.Name, "name", "", "`NAME` of the job of an OPCODE; in a file each job has its own")
+	o.Start.register(command)
 	flags.StringVar(&o.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
 	flags.BoolVarP(&o.Wait, "wait", "w", false, "wait until all jobs have ended")
 	flags.BoolVar(&o.Template, "template", false, "print a file of jobs with comments, to begin with, and exit")
@@ -161,12 +166,21 @@ func completeSubmit(globals *cli.Globals) completion.Func {
 
 // submitOpcode submits a job of one opcode and prints its id. With --wait it waits for the end of the job.
 func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals, name string, args []string) error {
-	var names []string
+	start, err := opts.Start.instant(globals.Streams.Now())
+	if err != nil {
+		return err
+	}
+	var beside []jobfile.Beside
 	if opts.Name != "" {
 		if err := record.CheckName(opts.Name); err != nil {
 			return cli.Usagef("--name: %v", err)
 		}
-		names = []string{opts.Name}
+	}
+	if opts.Name != "" || start != nil {
+		beside = []jobfile.Beside{{Name: opts.Name}}
+	}
+	if start != nil {
+		beside[0].At = &start.At
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
@@ -182,13 +196,17 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 	if err != nil {
 		return err
 	}
-	ids, err := All(ctx, daemon, [][]json.RawMessage{job}, names, opts.awaited())
+	ids, err := All(ctx, daemon, [][]json.RawMessage{job}, beside, opts.awaited())
 	if err != nil {
 		return err
 	}
-	if err := printSubmitted(globals, daemon, 0, opts.Name, ids[0]); err != nil {
+	if err := printSubmitted(globals, daemon, 0, opts.Name, ids[0], start); err != nil {
 		return err
 	}
+	sayStart(globals, ids[0], start, slices.ContainsFunc(args, func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return jobs.SecretParameter(name)
+	}))
 	return opts.wait(ctx, globals, daemon, []submittedJob{{id: ids[0]}})
 }
 
@@ -222,7 +240,13 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	if opts.Name != "" {
 		return cli.Usagef("--name is for an opcode; in a file each job has its own \"name\"")
 	}
+	if opts.Start.given() {
+		return cli.Usagef("--at and --delay are for an opcode; in a file each job has its own \"at\" or \"delay\"")
+	}
 	file, err := loadSubmission(name, globals.Streams.In)
+	if err == nil {
+		err = file.ReadTimes(globals.Streams.Now())
+	}
 	if err != nil {
 		return fileError(globals, name, err)
 	}
@@ -246,7 +270,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	if err != nil {
 		return fmt.Errorf("%s: %w", shownName(name), err)
 	}
-	ids, err := All(ctx, daemon, encoded, file.Names(), opts.awaited())
+	ids, err := All(ctx, daemon, encoded, file.Beside(), opts.awaited())
 	var mistake *wire.RequestError
 	switch {
 	case errors.As(err, &mistake):
@@ -256,17 +280,19 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	}
 	submitted := make([]submittedJob, len(ids))
 	for i, id := range ids {
-		if err := printSubmitted(globals, daemon, i, file.Jobs[i].Name, id); err != nil {
+		if err := printSubmitted(globals, daemon, i, file.Jobs[i].Name, id, file.Jobs[i].Start); err != nil {
 			return err
 		}
+		sayStart(globals, id, file.Jobs[i].Start, file.HasSecrets())
 		submitted[i] = submittedJob{index: i, id: id}
 	}
 	return opts.wait(ctx, globals, daemon, submitted)
 }
 
-func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, name string, id int64) error {
+func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, name string, id int64, start *instant.Instant) error {
 	if globals.JSON {
-		return follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Index: &index, Name: name, Job: id, Daemon: daemon.Whose})
+		return follow.PrintEvent(globals.Streams.Out,
+			follow.Event{Event: "submitted", Index: &index, Name: name, Job: id, Daemon: daemon.Whose, At: atOf(start)})
 	}
 	if index == 0 {
 		globals.SayWhose(daemon)
