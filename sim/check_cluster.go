@@ -17,6 +17,7 @@ func clusterCheckers() []Checker {
 		&checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkFollowed{}, &checkPrograms{}, checkConnections{},
 		&checkFence{}, &checkProgress{}, &checkAudited{}, &checkRoles{}, &checkSubmitters{},
 		&checkFence{}, &checkProgress{}, &checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{},
+		&checkStartTimes{},
 	}
 }
 

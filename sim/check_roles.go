@@ -211,7 +211,7 @@ func (c *checkRoles) orderNeed(w *World, j *judgedCall, args []json.RawMessage) 
 	case "LockstepOrderJobs":
 		mustDecode(args[0], &kind)
 		mustDecode(args[1], &j.jobs)
-		if len(args) > 2 {
+		if kind == "priority" {
 			mustDecode(args[2], &priority)
 		}
 	default:

@@ -35,6 +35,7 @@ func TestCheckersBite(t *testing.T) {
 	for _, c := range []Checker{&checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{}} {
 		bites[c.Name()] = true // TestTryCheckersBite
 	}
+	bites[(&checkStartTimes{}).Name()] = true // TestTimeCheckersBite
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string

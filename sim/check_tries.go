@@ -110,6 +110,8 @@ type ranTries struct {
 	of map[tryKey][]*ranTry
 	// spoiled are jobs whose files were replaced from outside.
 	spoiled map[int64]bool
+	// moved are jobs whose time clients have changed: a later try has another time.
+	moved map[int64]bool
 }
 
 type tryKey struct {
@@ -119,7 +121,7 @@ type tryKey struct {
 
 func (t *ranTries) observe(w *World, event any) {
 	if t.of == nil {
-		t.of, t.spoiled = map[tryKey][]*ranTry{}, map[int64]bool{}
+		t.of, t.spoiled, t.moved = map[tryKey][]*ranTry{}, map[int64]bool{}, map[int64]bool{}
 	}
 	switch e := event.(type) {
 	case opcodeStarted:
@@ -143,6 +145,8 @@ func (t *ranTries) observe(w *World, event any) {
 		}
 	case garbled:
 		t.spoiled[e.id] = true
+	case timeSent:
+		t.moved[e.id] = true
 	}
 }
 
@@ -186,7 +190,7 @@ func (c *checkTries) See(w *World, event any) error {
 	case !ended && !policy.names(last.cause) && !policy.names(causeLost):
 		return fmt.Errorf("opcode %d of job %d is tried again after a try that has ended with %q", e.op, e.job, last.cause)
 	}
-	if early := last.over.Add(policy.shortest(len(tries) - 1)).Sub(w.clock.Now()); !last.over.IsZero() && early > 0 {
+	if early := last.over.Add(policy.shortest(len(tries) - 1)).Sub(w.clock.Now()); !last.over.IsZero() && early > 0 && !c.moved[e.job] {
 		return fmt.Errorf("opcode %d of job %d is tried again %v too early", e.op, e.job, early)
 	}
 	return nil

@@ -33,6 +33,7 @@ func allCheckers() []Checker {
 		&checkRoles{}, &checkSubmitters{},
 		&checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{},
 		&checkFirings{}, &checkHistories{},
+		&checkStartTimes{},
 	}
 }
 
@@ -118,6 +119,14 @@ type (
 	opPermitted struct {
 		process *process
 		op      int
+	}
+	// timeSent: a client has ordered that a job starts no earlier, in microseconds since 1970; 0: that it may start now.
+	timeSent struct{ id, us int64 }
+	// timeAnswered: the client has the answer, or knows that no answer will come.
+	timeAnswered struct {
+		id, us int64
+		done   bool
+		err    error
 	}
 	// holdSent: a client has ordered a hold or a release.
 	holdSent struct {

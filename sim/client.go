@@ -35,10 +35,11 @@ type submission struct {
 	ids      []int64 // acknowledged
 	err      error   // refused, or unknown
 	answered bool
-	resent   bool     // it was sent before, with an unknown outcome
-	followed bool     // the client reads all output of the jobs
-	as       *account // in whose name the client submits; nil: its own
-	names    []string // of the jobs, instead of those that the client makes up; nil: there are none
+	resent   bool        // it was sent before, with an unknown outcome
+	followed bool        // the client reads all output of the jobs
+	at       []time.Time // before which the jobs do not start, zero for none; nil: there are none
+	as       *account    // in whose name the client submits; nil: its own
+	names    []string    // of the jobs, instead of those that the client makes up; nil: there are none
 }
 
 // tag marks the opcodes of the submission's nth job.
@@ -102,7 +103,9 @@ func (s *submission) namesJobs() bool {
 }
 
 // isLockstep reports whether the submission is made with LockstepSubmitJobs.
-func (s *submission) isLockstep() bool { return s.namesJobs() || s.followed || s.as != nil }
+func (s *submission) isLockstep() bool {
+	return s.namesJobs() || s.followed || s.as != nil || s.at != nil
+}
 
 // account is the account to which the jobs of the submission belong.
 func (s *submission) account() *account {
@@ -133,6 +136,11 @@ func (c *client) submitAs(s *submission, done func(*submission)) *submission {
 	s.client, s.number = c, c.sent
 	if c.world.options.Ganeti {
 		s.jobs = ofOneProgram(s.jobs)
+	}
+	for i, at := range s.at {
+		if !at.IsZero() {
+			c.world.startTimes[s.tag(i)] = true
+		}
 	}
 	c.world.submissions = append(c.world.submissions, s)
 	method, args := s.rpcCall()
@@ -165,6 +173,9 @@ func (s *submission) rpcCall() (method string, args []any) {
 		named := make([]map[string]any, len(encoded))
 		for i, ops := range encoded {
 			named[i] = map[string]any{"ops": ops, "name": s.name(i), "followed": s.followed}
+			if s.at != nil && !s.at[i].IsZero() {
+				named[i]["at"] = s.at[i].Format(time.RFC3339Nano)
+			}
 			if s.as != nil {
 				named[i]["as"] = map[string]any{"uid": s.as.uid, "name": s.as.name}
 			}

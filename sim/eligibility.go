@@ -7,12 +7,13 @@ import (
 )
 
 // eligibility is what an observer knows of the jobs that wait for their choice. A job counts as eligible only if that is
-// certain: it is queued and not between tries, has no dependency, no rule, limit or client order concerns it, the disk has never failed
-// it, and all this held when the world was last quiescent.
+// certain: it is queued and not between tries, starts at no time, has no dependency, no rule, limit or client order concerns it, the disk
+// has never failed it, and all this held when the world was last quiescent.
 type eligibility struct {
 	waiting map[int64]*waitingJob
 	orders  map[int64]int  // client orders without an answer, by job
 	held    map[int64]bool // jobs that a client has held at some time
+	timed   map[int64]bool // jobs whose time a client has changed
 	// chosen are the jobs that were chosen and have not come back. The value is true if an actor has failed since: if it was the
 	// job's, what it wrote last may say that the job waits, though the job stays with the jobs actor until it is adopted.
 	chosen map[int64]bool
@@ -38,6 +39,7 @@ func (c *eligibility) eligible(w *World, id int64) bool {
 func (c *eligibility) observe(w *World, event any) {
 	if c.waiting == nil {
 		c.waiting, c.orders, c.held, c.chosen = map[int64]*waitingJob{}, map[int64]int{}, map[int64]bool{}, map[int64]bool{}
+		c.timed = map[int64]bool{}
 	}
 	switch e := event.(type) {
 	case fileChanged:
@@ -54,6 +56,11 @@ func (c *eligibility) observe(w *World, event any) {
 		c.see(w, e.id, w.Job(e.id))
 	case holdSent:
 		c.held[e.id] = true
+		if known := c.waiting[e.id]; known != nil {
+			known.odd = true
+		}
+	case timeSent:
+		c.timed[e.id] = true
 		if known := c.waiting[e.id]; known != nil {
 			known.odd = true
 		}
@@ -125,7 +132,7 @@ func (c *eligibility) see(w *World, id int64, j *job.Job) {
 	}
 	known := c.waiting[id]
 	if known == nil {
-		known = &waitingJob{odd: !Unconstrained(j) || c.held[id] || c.chosen[id]}
+		known = &waitingJob{odd: !Unconstrained(j) || c.held[id] || c.chosen[id] || w.startTimes[tagOfJob(j)] || c.timed[id]}
 		c.waiting[id] = known
 	}
 	known.job, known.changed = j, w.stepCount

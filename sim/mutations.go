@@ -134,7 +134,7 @@ var AllMutations = slices.Concat([]Mutation{
 	{"unnumbered-snapshots", "a snapshot has the configuration without the number of its last record", Mutations{Alter: removesNumbers}},
 	{"unnumbered-starts", "the file of a job whose start was undone has no number of that start", Mutations{Alter: removesStartNumbers}},
 	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
-}, userMutations, tryMutations, scheduleMutations, configMutations)
+}, userMutations, tryMutations, scheduleMutations, timeMutations, configMutations)
 
 // findMutation returns the mutations of a name, and none for "". An unknown name is an error that
 // lists the names.

@@ -15,7 +15,7 @@ import (
 var tryMutations = []Mutation{
 	{"forgotten-try", "the record of a job loses each try that is added to it", Mutations{Alter: forgetsTry}},
 	{"repeated-lost", "a try that is lost with its process is followed by another one whatever the policy is", Mutations{Alter: repeatsLost}},
-	{"early-tries", "the scheduler does not learn when a job is due", Mutations{Alter: hidesDue}},
+	{"early-tries", "the pause before the next try is counted from an hour before the end of the last one", Mutations{Alter: shortensPauses}},
 	{"left-out-tries", "job processes do not learn that an opcode may be tried again", Mutations{Alter: hidesPolicies}},
 	{"late-cancels", "a cancel that comes too late is answered as if it had come in time", Mutations{Alter: confirmsLateCancels}},
 	{"ended-tries", "the scheduler takes the end of a try for the end of the job", Mutations{Alter: endsWithTry}},
@@ -68,17 +68,20 @@ func repeatsLost(_ string, m any) any {
 	return m
 }
 
-// hidesDue removes from what the scheduler receives when jobs are due.
-func hidesDue(_ string, m any) any {
-	enqueue, is := m.(*messages.EnqueueJobs)
+// shortensPauses sets the ends of tries that the queue receives an hour back.
+func shortensPauses(_ string, m any) any {
+	ended, is := m.(*messages.JobTryEnded)
 	if !is {
 		return m
 	}
-	enqueue = proto.CloneOf(enqueue)
-	for _, j := range enqueue.Jobs {
-		j.DueUs = 0
+	j, err := job.Decode(ended.Encoded)
+	if err != nil {
+		return m
 	}
-	return enqueue
+	j.Ops[j.FirstUnfinished()].End.Sec -= 3600
+	ended = proto.CloneOf(ended)
+	ended.Encoded = job.Encode(j)
+	return ended
 }
 
 // hidesPolicies renames the policies of tries in what job processes receive.

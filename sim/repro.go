@@ -30,6 +30,7 @@ type Repro struct {
 	Users     int       `json:"users,omitempty"`     // see runOptions
 	Tries     int       `json:"tries,omitempty"`     // see runOptions
 	Schedules int       `json:"schedules,omitempty"` // see runOptions
+	Times     int       `json:"times,omitempty"`     // see runOptions
 	Mutation  string    `json:"plant,omitempty"`
 	Schedule  *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
@@ -73,6 +74,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 		Users:     c.Users,
 		Tries:     c.Tries,
 		Schedules: c.Schedules,
+		Times:     c.Times,
 		Mutations: mutations,
 		Schedule:  c.Schedule,
 		Sink:      sink,

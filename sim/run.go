@@ -26,6 +26,7 @@ type runOptions struct {
 	Users     int             // about one of so many seeds has clients of several accounts with different roles; 0: none
 	Tries     int             // about one of so many seeds has clients whose commands have policies of tries; 0: none
 	Schedules int             // about one of so many seeds has clients with schedules; 0: none
+	Times     int             // about one of so many seeds has clients whose jobs start at times; 0: none
 	Ganeti    int             // in about one of so many seeds Ganeti's program runs the jobs of its opcodes, on one node; 0: none
 	Mutations Mutations
 	Sink      func(Line)
@@ -153,6 +154,9 @@ func (w *World) addOthers(seed uint64, o runOptions) {
 	if clients := scheduleCount(seed, o.Schedules); clients > 0 {
 		w.scheduleWork = newScheduleWork(w, clients)
 	}
+	if clients := timeCount(seed, o.Times); clients > 0 {
+		w.timeWork = newTimeWork(w, clients)
+	}
 }
 
 // configClients is the number of clients that change the configuration in the run of a seed: 1 to 3 in one of oneOf seeds, otherwise 0.
@@ -231,6 +235,7 @@ func (w *World) workDone(work *workload) bool {
 		w.users.done() &&
 		w.tryWork.done() &&
 		w.scheduleWork.done() &&
+		w.timeWork.done() &&
 		w.crowd.done() &&
 		w.removals.done() &&
 		w.kernel.Idle() &&

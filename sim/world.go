@@ -153,8 +153,11 @@ type World struct {
 	users        *users        // nil: all clients are of the daemon's user
 	scheduleWork *scheduleWork // nil: no client has schedules
 	tryWork      *tryWork      // nil: no command has a policy of tries
+	timeWork     *timeWork     // nil: no job starts at a time
 	panics       uint64        // injected panics so far
 	finalListing []listed      // the daemon's list of jobs at the end
+
+	startTimes map[string]bool // tags of jobs that start at a time
 }
 
 // oneShard makes actor systems cheap. Their thousand maps have many shards each, to reduce
@@ -191,6 +194,8 @@ func New(o Options) *World {
 		clock:     kernel.NewClock(),
 		checkers:  o.Checkers,
 		moments:   map[processMoment][]func(){},
+
+		startTimes: map[string]bool{},
 	}
 	w.trace = &trace{clock: w.clock, sum: fnvOffset, sink: o.Sink}
 	w.populate()

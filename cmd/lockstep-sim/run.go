@@ -97,6 +97,8 @@ func (o *runOptions) reproFlags(c *cobra.Command) {
 		"about one of `n` seeds has clients whose commands fail and are tried again; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Schedules, "schedules", sim.ScheduleSeeds,
 		"about one of `n` seeds has clients with schedules; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Times, "times", sim.TimeSeeds,
+		"about one of `n` seeds has clients whose jobs start at times; 1: all, 0: none")
 	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "the `name` of a mutation, a bug built into the run; run --help lists them")
 }
 
