@@ -12,6 +12,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/core/answer"
+	"lockstep/core/instant"
 	"lockstep/core/words"
 )
 
@@ -64,12 +65,15 @@ func newPauseCommand(globals *cli.Globals) *cobra.Command {
 		Long: `Let a schedule rest until it is resumed, or until a time. Due times during the pause are
 passed over: nothing makes up for them. Jobs that exist stay.
 
-A TIME is like 2027-03-27T12:00:00+01:00, or a duration from now, like 2h or 3d.
+TIME is a duration from now, like 2h or 3d, or in your zone
+
+` + instant.Help + `
 
 Exit code: 0; 1 if there is no such schedule.
 With --json: {"changed": true}`,
 		Example: `  lockstep schedule pause nightly
-  lockstep schedule pause nightly --until 3d`,
+  lockstep schedule pause nightly --until 3d
+  lockstep schedule pause nightly --until 'monday 08:00'`,
 		Args: cli.WantArgs(1, 1, "name one schedule"),
 		RunE: func(command *cobra.Command, args []string) error {
 			end, err := pauseEnd(globals.Streams.Now(), until)
@@ -78,7 +82,7 @@ With --json: {"changed": true}`,
 			}
 			text := "is paused until it is resumed"
 			if !end.IsZero() {
-				text = "is paused until " + end.Format(time.RFC3339)
+				text = "is paused until " + instant.Format(end)
 			}
 			return change(command.Context(), globals, args[0], "pause", end, text)
 		},
@@ -94,18 +98,14 @@ func pauseEnd(now time.Time, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	end, err := parseInstant(text)
+	if d, err := words.ParseDuration(text); err == nil {
+		return now.Add(d).Truncate(time.Second), nil
+	}
+	end, err := instant.Parse(text, now, now.Location())
 	if err != nil {
-		d, notDuration := words.ParseDuration(text)
-		if notDuration != nil {
-			return end, cli.Usagef("--until: %v; or a duration like 2h", err)
-		}
-		end = now.Add(d).Truncate(time.Second)
+		return time.Time{}, cli.Usagef("--until: %v", err)
 	}
-	if !end.After(now) {
-		return end, cli.Usagef("--until %s has passed; it is %s", end.Format(time.RFC3339), now.Format(time.RFC3339))
-	}
-	return end, nil
+	return end.At, nil
 }
 
 func newResumeCommand(globals *cli.Globals) *cobra.Command {
