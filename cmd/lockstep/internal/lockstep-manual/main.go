@@ -224,12 +224,17 @@ func jobsPage(day time.Time) string {
 	for _, field := range jobfile.CommandFields() {
 		page.Item(field.Name, "", field.Text)
 	}
+	page.Section("KEYS OF A SCHEDULE")
+	page.Text("A file for \"lockstep schedule apply\" has a list of schedules as \"schedules\", each an object with these keys. Their durations have a unit.")
+	for _, field := range jobfile.ScheduleFields() {
+		page.Item(field.Name, "", field.Text)
+	}
 	page.Section("DURATIONS")
 	page.Text("A duration is a number of seconds, or " + words.DurationHelp + "; also as a parameter of an opcode that is a number.")
 	page.Section("EXAMPLE")
 	page.Example(strings.TrimSpace(jobfile.Template))
 	page.Section("SEE ALSO")
-	page.Text("lockstep-submit(1), lockstep-run(1), lockstep-opcode(1), lockstep-opcodes(5)")
+	page.Text("lockstep-submit(1), lockstep-run(1), lockstep-schedule(1), lockstep-opcode(1), lockstep-opcodes(5)")
 	return page.String()
 }
 

@@ -14,7 +14,6 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/submit"
 	"lockstep/core/access"
-	"lockstep/core/answer"
 	"lockstep/core/calendar"
 	"lockstep/core/schedule"
 	"lockstep/core/words"
@@ -79,7 +78,8 @@ With --json: {"name": string, "next": RFC 3339 or null}`,
 	flags.StringVar(&opts.Cron, "cron", "", "the cron `EXPRESSION`")
 	flags.Var(term.DurationFlag{Value: &opts.Every}, "every", "the period: "+words.DurationHelp)
 	zoneFlag(command, &opts.Zone)
-	flags.StringVar(&opts.Overlap, "overlap", string(schedule.Skip), "`WHAT` happens while former jobs have not ended: skip, queue, replace, allow")
+	flags.StringVar(&opts.Overlap, "overlap", string(schedule.Skip),
+		"`WHAT` happens while former jobs have not ended: skip, queue, replace, allow")
 	flags.StringVar(&opts.CatchUp, "catch-up", string(schedule.Last), "`WHICH` missed due times are made up for: none, last, all")
 	flags.Var(term.DurationFlag{Value: &opts.Within}, "catch-up-within", "make up for due times that are at most `DURATION` old (default 1d)")
 	flags.Var(term.DurationFlag{Value: &opts.Jitter}, "jitter",
@@ -159,7 +159,7 @@ func runAdd(ctx context.Context, opts addOptions, globals *cli.Globals, name str
 		}
 		d.Jobs = []schedule.Job{{Ops: []json.RawMessage{op}}}
 	}
-	if _, err := put(ctx, daemon, d, as, false); err != nil {
+	if err := put(ctx, daemon, d, as, false); err != nil {
 		return err
 	}
 	globals.SayWhose(daemon)
@@ -178,12 +178,10 @@ func runAdd(ctx context.Context, opts addOptions, globals *cli.Globals, name str
 }
 
 // put defines a schedule; as is the account to which it belongs, nil for the caller's.
-func put(ctx context.Context, daemon *client.Session, d schedule.Definition, as *access.Submitter, replace bool) (changed bool, err error) {
+func put(ctx context.Context, daemon *client.Session, d schedule.Definition, as *access.Submitter, replace bool) error {
 	options := map[string]any{"replace": replace}
 	if as != nil {
 		options["as"] = as
 	}
-	var answered answer.ScheduleChanged
-	err = daemon.Call(ctx, "LockstepPutSchedule", []any{d, options}, &answered)
-	return answered.Changed, err
+	return daemon.Call(ctx, "LockstepPutSchedule", []any{d, options}, nil)
 }

@@ -130,7 +130,7 @@ func runApply(ctx context.Context, opts applyOptions, globals *cli.Globals, path
 	}
 	for _, w := range todo {
 		if !opts.Plan {
-			if _, err := put(ctx, daemon, w.Definition, w.as, !w.isNew); err != nil {
+			if err := put(ctx, daemon, w.Definition, w.as, !w.isNew); err != nil {
 				if err := report(err, fmt.Sprintf("%s:%d: ", w.file, w.At.Line)); err != nil {
 					return err
 				}

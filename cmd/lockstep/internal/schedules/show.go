@@ -93,7 +93,8 @@ func printList(globals *cli.Globals, all []answer.Schedule) error {
 		}
 		rows[i] = table.Row{term.Visible(s.Name), term.Visible(when(s)), next, term.Visible(lastText(now, s)), s.Overlap, stateText(globals, s)}
 	}
-	fmt.Fprintln(globals.Streams.Out, term.TextTable(table.Row{"Name", "When", "Next", "Last", "Overlap", "State"}, rows, []int{3, 1}, globals.Streams.Width))
+	header := table.Row{"Name", "When", "Next", "Last", "Overlap", "State"}
+	fmt.Fprintln(globals.Streams.Out, term.TextTable(header, rows, []int{3, 1}, globals.Streams.Width))
 	return nil
 }
 
