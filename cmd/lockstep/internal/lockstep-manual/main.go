@@ -225,7 +225,8 @@ func jobsPage(day time.Time) string {
 		page.Item(field.Name, "", field.Text)
 	}
 	page.Section("KEYS OF A SCHEDULE")
-	page.Text("A file for \"lockstep schedule apply\" has a list of schedules as \"schedules\", each an object with these keys. Their durations have a unit.")
+	page.Text("A file for \"lockstep schedule apply\" has a list of schedules as \"schedules\", each an object with these keys. " +
+		"Their durations have a unit.")
 	for _, field := range jobfile.ScheduleFields() {
 		page.Item(field.Name, "", field.Text)
 	}
