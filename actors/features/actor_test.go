@@ -89,7 +89,7 @@ func TestADowngradedMemberKnowsNothing(t *testing.T) {
 		b.answer(false)
 		b.answer(true, all, older)
 		require.Equal(b, "n2", b.lacking())
-		require.JSONEq(b, `{"nodes": {"n1": ["audit", "grants", "start times", "submitters", "tries"], "n2": []}}`, b.disk.Content(paths.FeaturesPath))
+		require.JSONEq(b, `{"nodes": {"n1": ["audit", "grants", "limits", "schedules", "start times", "submitters", "tries"], "n2": []}}`, b.disk.Content(paths.FeaturesPath))
 	})
 }
 
