@@ -189,7 +189,8 @@ func TestAFiringWithoutJobsIsTakenBack(t *testing.T) {
 			d.look(now, rapid.Bool().Draw(t, "owed"))
 		}
 		before := d.file
-		s := before.Next(now.Add(time.Duration(rapid.IntRange(1, 400).Draw(t, "minutes"))*time.Minute), rule(t, before), "down", true)
+		now = now.Add(time.Duration(rapid.IntRange(1, 400).Draw(t, "minutes")) * time.Minute)
+		s := before.Next(now, rule(t, before), "down", true)
 		if s.Fire == nil {
 			return
 		}
@@ -204,8 +205,9 @@ func TestAFiringWithoutJobsIsTakenBack(t *testing.T) {
 		require.Same(t, fired, fired.TakeBack(d.serial+1), "the serial covers the jobs")
 		back := fired.TakeBack(d.serial)
 		back.Version, back.Firing = before.Version, before.Firing
-		if before.CatchUp == schedule.Last { // what is owed no longer stays so: a newer due time comes
-			for i := range back.History {
+		tooOld := now.UnixMicro() - before.WithinUs
+		for i := range back.History { // what is owed no longer stays so: a newer due time comes, or it is too old
+			if before.CatchUp == schedule.Last || back.History[i].DueUs < tooOld {
 				back.History[i].Owed = before.History[i].Owed
 			}
 		}
