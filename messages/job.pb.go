@@ -916,7 +916,7 @@ func (x *JobInfo) GetScheduleDueUs() int64 {
 }
 
 // EndedTry is a try of an opcode that has failed and was not the last one. `result` says how in words, and `log_to` is the
-// highest serial of the job's log at its end.
+// highest serial of the job's log at its end. `usage` is job.Usage; empty: it is not known.
 type EndedTry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            int32                  `protobuf:"varint,1,opt,name=op,proto3" json:"op,omitempty"` // index of the opcode
@@ -924,6 +924,7 @@ type EndedTry struct {
 	StartUs       int64                  `protobuf:"varint,3,opt,name=start_us,json=startUs,proto3" json:"start_us,omitempty"`
 	EndUs         int64                  `protobuf:"varint,4,opt,name=end_us,json=endUs,proto3" json:"end_us,omitempty"`
 	LogTo         int64                  `protobuf:"varint,5,opt,name=log_to,json=logTo,proto3" json:"log_to,omitempty"`
+	Usage         []byte                 `protobuf:"bytes,6,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -991,6 +992,13 @@ func (x *EndedTry) GetLogTo() int64 {
 		return x.LogTo
 	}
 	return 0
+}
+
+func (x *EndedTry) GetUsage() []byte {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
 }
 
 // CommandProgress is what a command says about its progress (package progress): 0 to 100
@@ -2478,13 +2486,14 @@ const file_job_proto_rawDesc = "" +
 	"\x05tries\x18\x14 \x03(\v2\x1b.lockstep.messages.EndedTryR\x05tries\x12\x13\n" +
 	"\x05at_us\x18\x15 \x01(\x03R\x04atUs\x12\x1a\n" +
 	"\bschedule\x18\x1e \x01(\tR\bschedule\x12&\n" +
-	"\x0fschedule_due_us\x18\x1f \x01(\x03R\rscheduleDueUs\"{\n" +
+	"\x0fschedule_due_us\x18\x1f \x01(\x03R\rscheduleDueUs\"\x91\x01\n" +
 	"\bEndedTry\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\x05R\x02op\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
 	"\bstart_us\x18\x03 \x01(\x03R\astartUs\x12\x15\n" +
 	"\x06end_us\x18\x04 \x01(\x03R\x05endUs\x12\x15\n" +
-	"\x06log_to\x18\x05 \x01(\x03R\x05logTo\"y\n" +
+	"\x06log_to\x18\x05 \x01(\x03R\x05logTo\x12\x14\n" +
+	"\x05usage\x18\x06 \x01(\fR\x05usage\"y\n" +
 	"\x0fCommandProgress\x12\x18\n" +
 	"\apercent\x18\x01 \x01(\x01R\apercent\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x19\n" +

@@ -883,7 +883,8 @@ func (x *HandshakeFailed) GetText() string {
 // ProcessGone: no process of the job is left. `text` says how it ended, for people.
 // `never_spawned`: it could not be spawned. `never_acted`: it ended before it had all that
 // it needs to act on the job, or it has left a proof that it did not begin the job. `canceled`: the
-// port has ended it by an order to cancel, while it executed no opcode.
+// port has ended it by an order to cancel, while it executed no opcode. `usage` is job.Usage of the command of the opcode `usage_op`, which may
+// have run at its end; empty: it is not known.
 type ProcessGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -891,6 +892,8 @@ type ProcessGone struct {
 	NeverSpawned  bool                   `protobuf:"varint,3,opt,name=never_spawned,json=neverSpawned,proto3" json:"never_spawned,omitempty"`
 	NeverActed    bool                   `protobuf:"varint,4,opt,name=never_acted,json=neverActed,proto3" json:"never_acted,omitempty"`
 	Canceled      bool                   `protobuf:"varint,5,opt,name=canceled,proto3" json:"canceled,omitempty"`
+	Usage         []byte                 `protobuf:"bytes,6,opt,name=usage,proto3" json:"usage,omitempty"`
+	UsageOp       int32                  `protobuf:"varint,7,opt,name=usage_op,json=usageOp,proto3" json:"usage_op,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -958,6 +961,20 @@ func (x *ProcessGone) GetCanceled() bool {
 		return x.Canceled
 	}
 	return false
+}
+
+func (x *ProcessGone) GetUsage() []byte {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *ProcessGone) GetUsageOp() int32 {
+	if x != nil {
+		return x.UsageOp
+	}
+	return 0
 }
 
 // GetStartError asks the jobs actor why job processes cannot be started, and why the job `id` cannot
@@ -1729,14 +1746,16 @@ const file_process_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\"?\n" +
 	"\x0fHandshakeFailed\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\x9d\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xce\x01\n" +
 	"\vProcessGone\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12#\n" +
 	"\rnever_spawned\x18\x03 \x01(\bR\fneverSpawned\x12\x1f\n" +
 	"\vnever_acted\x18\x04 \x01(\bR\n" +
 	"neverActed\x12\x1a\n" +
-	"\bcanceled\x18\x05 \x01(\bR\bcanceled\"9\n" +
+	"\bcanceled\x18\x05 \x01(\bR\bcanceled\x12\x14\n" +
+	"\x05usage\x18\x06 \x01(\fR\x05usage\x12\x19\n" +
+	"\busage_op\x18\a \x01(\x05R\ausageOp\"9\n" +
 	"\rGetStartError\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\"W\n" +

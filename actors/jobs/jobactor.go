@@ -40,7 +40,8 @@ type jobActor struct {
 	handshake      handshake.Attempt
 	job            *job.Job // as last known; the file is authoritative
 	exitText       string   // how the process ended
-	canceled       bool     // the port has ended the process by a cancel
+	used           handshake.Used
+	canceled       bool // the port has ended the process by a cancel
 	// unsynced: the final file was written, but may not be durable.
 	unsynced bool
 	report   []byte // last content that the process reported
@@ -230,7 +231,7 @@ func (a *jobActor) processGone(ctx actor.Context, m *messages.ProcessGone) {
 		return
 	}
 	a.permission, a.afterReplication = nil, nil
-	a.exitText, a.canceled = m.Text, m.Canceled
+	a.exitText, a.canceled, a.used = m.Text, m.Canceled, handshake.UsedOf(m.Usage, m.UsageOp)
 	a.settleCallOff(ctx)
 	switch reason := a.handshake.StartFailure(); {
 	case reason == "" || a.orders.startCanceled || a.canceled:
@@ -356,7 +357,7 @@ func (a *jobActor) end(j *job.Job) bool {
 		return true
 	}
 	return handshake.FinalizeJob(j, handshake.Death{StartFailure: a.handshake.StartFailure() + a.gaveUpText, Exit: a.exitText,
-		GanetiLog: a.config.GanetiLog}, a.now())
+		GanetiLog: a.config.GanetiLog, Used: a.used}, a.now())
 }
 
 func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {

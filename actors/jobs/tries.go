@@ -22,7 +22,7 @@ func (a *jobActor) triesAgain(j *job.Job) bool {
 // tryEnded gives the job back to the queue, which notes the try. A try whose process has died ends here.
 func (a *jobActor) tryEnded(ctx actor.Context, j *job.Job) {
 	if !j.TryEnded() {
-		handshake.EndTry(j, handshake.Death{Exit: a.exitText, GanetiLog: a.config.GanetiLog}, a.now())
+		handshake.EndTry(j, handshake.Death{Exit: a.exitText, GanetiLog: a.config.GanetiLog, Used: a.used}, a.now())
 	}
 	a.copyEnd(ctx)
 	ctx.Send(ctx.Parent(), &jobReleased{id: a.id, event: &messages.JobTryEnded{Id: a.id, Encoded: job.Encode(j)}})

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/progress"
 	"lockstep/edge/reaper"
@@ -81,15 +82,24 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	}
 	x.complain(x.keep.begin(x.op, x.loggedTry))
 	defer x.openProgress(x.complain)()
+	x.openGroup()
+	defer x.closeGroup()
 	var outcome jobproc.Outcome
-	err := retrySpawn(func() (err error) {
+	spawn := func() (err error) {
 		if x.account != nil {
 			outcome, err = x.runAsUser(&c, env)
 		} else {
 			outcome, err = x.runAsDaemon(&c, path, env)
 		}
 		return err
-	}, x.killed, time.After)
+	}
+	err := retrySpawn(spawn, x.killed, time.After)
+	if inGroup := err; err != nil && x.group != nil {
+		x.closeGroup()
+		if err = retrySpawn(spawn, x.killed, time.After); err == nil {
+			x.withoutGroup(inGroup)
+		}
+	}
 	if err != nil {
 		return couldNotStart(c.Argv[0], err)
 	}
@@ -142,6 +152,9 @@ func (x *execution) runAsUser(c *command, env []string) (jobproc.Outcome, error)
 
 // start starts a process whose end awaitCommand awaits.
 func (x *execution) start(cmd *exec.Cmd) error {
+	if x.group != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, x.group.FD()
+	}
 	return x.lease.startCommand(func() (int, error) {
 		if err := cmd.Start(); err != nil {
 			return 0, err
@@ -296,15 +309,19 @@ func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) (outcom
 	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: the group is empty
 	if stop.Reason() != jobproc.NotStopped {
 		// Processes outside the group must not go on either, because the locks are released next.
-		killOrphans(x.livelock, orphanKillTimeout)
+		x.lease.killOrphans(orphanKillTimeout)
 	}
 	x.lease.commandEnded()
 	_ = cmd.Wait() // ProcessState says how the command has ended; that it has not read all of stdin is no failure
 	out.finish()
-	if stop.Reason() != jobproc.NotStopped {
-		return stop.Outcome(), true
+	stopped = stop.Reason() != jobproc.NotStopped
+	if stopped {
+		outcome = stop.Outcome()
+	} else {
+		outcome = commandOutcome(cmd.ProcessState)
 	}
-	return commandOutcome(cmd.ProcessState), false
+	outcome.Result = job.WithDetail(outcome.Result, "usage", x.usage(cmd.ProcessState))
+	return outcome, stopped
 }
 
 func awaitExit(pid int) {

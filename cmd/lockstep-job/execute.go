@@ -7,6 +7,7 @@ import (
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
 	"lockstep/core/progress"
+	"lockstep/edge/cgroup"
 )
 
 // execution is what an opcode needs to be prepared or executed on a separate goroutine.
@@ -27,6 +28,7 @@ type execution struct {
 	locks     []lock.Item     // held for the opcode
 	killed    <-chan struct{} // closed when the opcode must end
 	lease     *lease
+	group     *cgroup.Group                                     // of the command; nil: it has none
 	ask       func(method string, args []any, result any) error // calls the daemon, and waits for a daemon
 	emit      func([]jobproc.LogEntry)                          // returns when the shell has the entries
 	relay     *relay

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -200,7 +197,8 @@ func (k *keeper) end(o jobproc.Outcome) (with jobproc.Outcome, complaint string)
 		k.stopped, k.told = cmp.Or(k.stopped, err.Error()), true
 	}
 	kept.Reason = k.stopped
-	return kept.addTo(o), complaint
+	o.Result = job.WithDetail(o.Result, "kept", kept)
+	return o, complaint
 }
 
 // keptOutput is the key "kept" of the result of an opcode whose output was kept.
@@ -224,18 +222,6 @@ func (k *keptOutput) of(s outflow.Stream) *keptBytes {
 		return &k.Stderr
 	}
 	return &k.Stdout
-}
-
-// addTo adds the key to the last object of the outcome of a command: the result of a success, or the second argument of an error. Ganeti's
-// clients show the first argument, and ignore keys there.
-func (k *keptOutput) addTo(o jobproc.Outcome) jobproc.Outcome {
-	encoded, err := json.Marshal(k)
-	if err != nil {
-		panic(err) // numbers and texts
-	}
-	end := bytes.LastIndexByte(o.Result, '}')
-	o.Result = slices.Concat(o.Result[:end:end], []byte(`, "kept": `), encoded, o.Result[end:])
-	return o
 }
 
 // keptDirectory is the directory of the job's files. It is made with the first of them.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/jobproc"
+	"lockstep/edge/cgroup"
 	"lockstep/edge/reaper"
 	"lockstep/persistence"
 )
@@ -24,6 +25,7 @@ const exitLeaseOver = 4
 type lease struct {
 	file     *persistence.Lease // nil: the node is alone, and the job needs no lease
 	livelock string             // of the job
+	cgroup   string             // as in place
 
 	mu    sync.Mutex // held by the goroutine that ends the process
 	guard jobproc.LeaseGuard
@@ -82,7 +84,7 @@ func (l *lease) observe() (again time.Duration) {
 			_ = unix.Kill(-l.group, unix.SIGKILL)
 		}
 		// The next master waits no longer than jobproc.Fence, and a killed process does nothing more.
-		killOrphans(l.livelock, jobproc.LeaseProbe)
+		l.killOrphans(jobproc.LeaseProbe)
 		fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is no longer the master, or its daemon has ended; the job ends here\n", os.Getpid())
 		os.Exit(exitLeaseOver)
 	}
@@ -100,9 +102,15 @@ func (l *lease) expired() time.Duration {
 // orphanKillTimeout is how long an orphan that is killed at a forced end may take to end.
 const orphanKillTimeout = 2 * time.Second
 
-// killOrphans kills processes of the job's commands outside the commands' groups.
-func killOrphans(livelock string, killTimeout time.Duration) {
-	orphans := reaper.Job{Livelock: livelock, Session: os.Getpid(), KillTimeout: killTimeout, OnKill: func(int) {}}
+// killOrphans kills what is left of the job's commands: first in their control groups, which no process without root's rights leaves, then
+// in their sessions and by their marker.
+func (l *lease) killOrphans(killTimeout time.Duration) {
+	for _, group := range cgroup.Of(l.cgroup, l.livelock) {
+		if err := cgroup.Kill(group, killTimeout); err != nil {
+			fmt.Fprintf(os.Stderr, "lockstep-job %d: %v\n", os.Getpid(), err)
+		}
+	}
+	orphans := reaper.Job{Livelock: l.livelock, Session: os.Getpid(), KillTimeout: killTimeout, OnKill: func(int) {}}
 	if err := orphans.Kill(); err != nil {
 		fmt.Fprintf(os.Stderr, "lockstep-job %d: %v\n", os.Getpid(), err)
 	}

@@ -57,7 +57,8 @@ func main() {
 type place struct {
 	dataDir, runDir string
 	owners          ownership.Rules
-	ganeti          bool // Ganeti mode
+	ganeti          bool   // Ganeti mode
+	cgroup          string // the control group below which commands get groups of their own; "": they get none
 }
 
 // placeOf reads the arguments: JOB DATA-DIR RUN-DIR, and in Ganeti mode the number of the group of all its daemons.
@@ -65,7 +66,7 @@ func placeOf(args []string) (place, error) {
 	if len(args) != 3 && len(args) != 4 {
 		return place{}, errors.New("lockstep-job is started by lockstepd: lockstep-job JOB DATA-DIR RUN-DIR [GROUP]")
 	}
-	p := place{dataDir: args[1], runDir: args[2]}
+	p := place{dataDir: args[1], runDir: args[2], cgroup: os.Getenv(jobproc.CgroupEnvName)}
 	if len(args) == 3 {
 		return p, nil
 	}
@@ -161,7 +162,7 @@ func runPermitted(id int64, place place, livelock string, signals <-chan os.Sign
 	if err != nil {
 		return err
 	}
-	lease := &lease{file: file, livelock: livelock}
+	lease := &lease{file: file, livelock: livelock, cgroup: place.cgroup}
 	// Before begin: if the lease is over, the process ends, and its lock file still proves that the job has not begun.
 	lease.check()
 	go lease.watch()

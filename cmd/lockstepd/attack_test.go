@@ -537,7 +537,7 @@ func (a *attacked) startedCommands() (all []attempt) {
 	run := func(name, want string, o op) {
 		all = append(all, attempt{"lets a job of hers " + name, asAlice, func(by account) error {
 			j := a.as[by.Name].await(a.as[by.Name].submit(o))
-			return fmt.Errorf("%s: %s: %s", j.Status, j.Results, strings.Join(j.lines(), "\n"))
+			return fmt.Errorf("%s: [%s]: %s", j.Status, j.endOf(0), strings.Join(j.lines(), "\n"))
 		}, want})
 	}
 	shell := func(script string) op { return command("sh", "-c", script) }

@@ -65,7 +65,7 @@ func TestADryRunExecutesNothing(t *testing.T) {
 	}
 
 	command := command("touch", touched).with("dry_run", false)
-	require.JSONEq(t, `{"exit_status": 0}`, string(c.await(c.submit(command)).Results[0]))
+	require.JSONEq(t, `{"exit_status": 0}`, c.await(c.submit(command)).endOf(0))
 	require.FileExists(t, touched)
 }
 

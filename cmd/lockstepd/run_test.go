@@ -6,11 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/answer"
+	"lockstep/core/job"
 )
 
 func TestACommandsLinesStatusAndOrder(t *testing.T) {
@@ -23,12 +27,43 @@ func TestACommandsLinesStatusAndOrder(t *testing.T) {
 	require.Equal(t, []string{"one"}, j.linesOf("stdout"))
 	require.Equal(t, []string{"two"}, j.linesOf("stderr"))
 	require.Equal(t, []string{"three"}, j.linesOf("stdout-part"))
-	require.JSONEq(t, `{"exit_status": 0}`, string(j.Results[0]))
+	require.JSONEq(t, `{"exit_status": 0}`, j.endOf(0))
 
 	j = c.await(c.submit(command("true"), command("sh", "-c", "exit 3"), command("true")))
 	require.Equal(t, []string{"success", "error", "error"}, j.Statuses)
-	require.JSONEq(t, `["OpExecError", ["command exited with status 3", {"exit_status": 3}]]`, string(j.Results[1]))
+	require.JSONEq(t, `["OpExecError", ["command exited with status 3", {"exit_status": 3}]]`, j.endOf(1))
 	require.JSONEq(t, `["OpExecError", ["Preceding opcode failed"]]`, string(j.Results[2]))
+}
+
+// endOf is the result of an opcode without what its command has used.
+func (j queriedJob) endOf(op int) string {
+	return regexp.MustCompile(`, "usage": \{[^}]*\}`).ReplaceAllString(string(j.Results[op]), "")
+}
+
+// What a command has used is in its result, however it ends, and in those of its tries.
+func TestWhatACommandHasUsed(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	const busy = `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; `
+	for _, end := range []string{"exit 0", "exit 3", "kill -KILL $$"} {
+		j := c.await(c.submit(command("sh", "-c", busy+end)))
+		u := job.UsageIn(j.Results[0])
+		require.NotNil(t, u, "%s", j.Results[0])
+		require.Greater(t, u.CPUSeconds, 0.005)
+		require.Less(t, u.CPUSeconds, 60.0)
+		require.Greater(t, u.MemoryPeakBytes, int64(500_000))
+		require.NotEmpty(t, u.MemoryOf)
+	}
+	j := c.await(c.submit(command("sh", "-c", busy+"sleep 600").with("timeout", 1)))
+	require.Greater(t, job.UsageIn(j.Results[0]).CPUSeconds, 0.005, "%s", j.Results[0])
+	require.Nil(t, job.UsageIn(c.await(c.submit(command("/no/such/program"))).Results[0]))
+	id := c.submit(retried(map[string]any{"times": 1, "delay": 0.01}, busy+"exit 3"))
+	c.await(id)
+	tries := c.list(answer.JobSelection{IDs: []int64{id}})[0].Tries
+	require.Len(t, tries, 1)
+	require.Greater(t, tries[0].Usage.CPUSeconds, 0.005)
 }
 
 func TestHowCommandsEnd(t *testing.T) {
@@ -53,7 +88,7 @@ func TestHowCommandsEnd(t *testing.T) {
 	} {
 		j := c.await(c.submit(test.op))
 		require.Equal(t, "error", j.Status, name)
-		require.JSONEq(t, test.want, string(j.Results[0]), name)
+		require.JSONEq(t, test.want, j.endOf(0), name)
 	}
 }
 

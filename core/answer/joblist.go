@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockstep/core/access"
+	"lockstep/core/job"
 	"lockstep/core/progress"
 )
 
@@ -135,6 +136,8 @@ type EndedTry struct {
 	End    Time   `json:"end_ts"`
 	// LogTo is the highest serial of the job's log at the end of the try; the log of the next one follows. 0: the log was empty.
 	LogTo int64 `json:"log_to"`
+	// Usage is what the try has used of its node; nil: it is not known.
+	Usage *job.Usage `json:"usage,omitempty"`
 }
 
 // Try is a try of an opcode that may be tried again.

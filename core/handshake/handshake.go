@@ -155,6 +155,29 @@ type Death struct {
 	StartFailure string // of the Attempt
 	Exit         string // how the process has ended
 	GanetiLog    bool   // entries of the log have types that Ganeti's daemon reads (job.AsMessage)
+	Used         Used
+}
+
+// Used is what the command of an opcode has used whose process has ended without a result. The zero value: it is not known.
+type Used struct {
+	usage *job.Usage
+	op    int
+}
+
+// UsedOf decodes a usage, as the control group of the command of an opcode has told it.
+func UsedOf(usage []byte, op int32) (u Used) {
+	if len(usage) > 0 && json.Unmarshal(usage, &u.usage) == nil {
+		u.op = int(op)
+	}
+	return u
+}
+
+// result is the result of an opcode that was not final when its process ended.
+func (u Used) result(op int, text string) json.RawMessage {
+	if u.usage == nil || op != u.op {
+		return rawjson.Quote(text)
+	}
+	return job.ErrorResult("OpExecError", text, map[string]any{"usage": u.usage})
 }
 
 // FinalizeJob fails the unfinished opcodes of a job whose process has ended, and reports whether there were any. Opcodes
@@ -169,7 +192,9 @@ func FinalizeJob(j *job.Job, d Death, now job.Timestamp) bool {
 		d.cutOutput(j, now)
 	}
 	j.AppendReason(func(int) string { return source }, func(int) string { return text }, now)
+	op := j.FirstUnfinished()
 	j.FailUnfinished(rawjson.Quote(text), now)
+	j.Ops[op].Result = d.Used.result(op, text)
 	return true
 }
 
@@ -178,7 +203,8 @@ func EndTry(j *job.Job, d Death, now job.Timestamp) {
 	source, text := d.describe(j)
 	d.cutOutput(j, now)
 	j.AppendReason(func(int) string { return source }, func(int) string { return text + "; it is tried again" }, now)
-	j.Ops[j.FirstUnfinished()].EndTry(rawjson.Quote(text), now)
+	op := j.FirstUnfinished()
+	j.Ops[op].EndTry(d.Used.result(op, text), now)
 }
 
 // describe says how the process has ended, and which part of the daemon found it.

@@ -194,6 +194,9 @@ func triesOf(info *messages.JobInfo) []answer.EndedTry {
 	for i, t := range info.Tries {
 		tries[i] = answer.EndedTry{Opcode: int(t.Op), Result: t.Result, LogTo: t.LogTo,
 			Start: answer.TimeOf(t.StartUs), End: answer.TimeOf(t.EndUs)}
+		if len(t.Usage) > 0 {
+			_ = json.Unmarshal(t.Usage, &tries[i].Usage) // of usageOf
+		}
 	}
 	return tries
 }
@@ -211,8 +214,21 @@ func AddRecord(info *messages.JobInfo, j *job.Job, r record.Record) {
 	addTry(info, j, r)
 	for _, t := range r.Tries() {
 		info.Tries = append(info.Tries, &messages.EndedTry{Op: int32(t.Op), Result: interned(t.Words()),
-			StartUs: t.BeganUs, EndUs: t.EndedUs, LogTo: t.LogTo})
+			StartUs: t.BeganUs, EndUs: t.EndedUs, LogTo: t.LogTo, Usage: usageOf(t.Result)})
 	}
+}
+
+// usageOf is the usage in the result of an opcode, as JSON; nil: there is none.
+func usageOf(result json.RawMessage) []byte {
+	u := job.UsageIn(result)
+	if u == nil {
+		return nil
+	}
+	encoded, err := json.Marshal(u)
+	if err != nil {
+		panic(err) // it was decoded
+	}
+	return encoded
 }
 
 // addTry sets the fields about the try of the opcode that runs, comes next, or has ended the job.

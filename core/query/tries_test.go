@@ -40,7 +40,7 @@ func TestTheTriesOfAListedJob(t *testing.T) {
 	require.Nil(t, listed.Due)
 	require.Nil(t, listed.Tries)
 
-	r, err := record.Decode([]byte(`{"due": 9000001, "tries": [{"start": 3, "op": 1, "result": ["OpExecError", ["x", {"exit_status": 75}]],
+	r, err := record.Decode([]byte(`{"due": 9000001, "tries": [{"start": 3, "op": 1, "result": ["OpExecError", ["x", {"exit_status": 75, "usage": {"cpu_seconds": 0.5}}]],
 		"began": 6000000, "ended": 7000000, "log_to": 4}]}`))
 	require.NoError(t, err)
 	listed = listedWith(t, j, r)
@@ -50,6 +50,7 @@ func TestTheTriesOfAListedJob(t *testing.T) {
 	require.Equal(t, 1, listed.Tries[0].Opcode)
 	require.Equal(t, "exit 75", listed.Tries[0].Result)
 	require.EqualValues(t, 4, listed.Tries[0].LogTo)
+	require.Equal(t, &job.Usage{CPUSeconds: 0.5}, listed.Tries[0].Usage)
 	require.EqualValues(t, 6_000_000, listed.Tries[0].Start.UnixMicro())
 
 	j.Ops[1].Status, j.Ops[1].Start = job.Running, job.Timestamp{Sec: 9}

@@ -102,6 +102,7 @@ type opView struct {
 	Priority            int
 	Start, Exec, End    answer.Time
 	Result, ResultLabel string
+	Usage               *job.Usage // of the command; nil: it is not known
 	Params              []paramView
 	Tries               []answer.EndedTry // failed ones before the last
 }
@@ -215,6 +216,7 @@ func opViews(j storedJob, row answer.ListedJob) []opView {
 		}
 		if result := at(j.opresult, i); len(result) > 0 && string(result) != "null" {
 			v.Result = shorten(indented(result), 4000)
+			v.Usage = job.UsageIn(result)
 		}
 		for name, value := range op {
 			if name == "reason" || name == "OP_ID" || string(value) == "null" {

@@ -75,12 +75,14 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 		led.leader = leader
 	}
 	// Orphans are killed before the end is reported: after that report the job's locks go to other owners.
-	neverBegan := p.cleanUp(l.job, l.livelock, led)
+	neverBegan, used := p.cleanUp(l.job, l.livelock, led)
 	p.notify(jobActor, &messages.ProcessGone{
 		Attempt:    attempt,
 		Text:       "its process has ended while no daemon was watching, or was not its child",
 		NeverActed: neverBegan,
 		Canceled:   l.canceled.Load(),
+		Usage:      used.encoded,
+		UsageOp:    int32(used.op),
 	})
 }
 

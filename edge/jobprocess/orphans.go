@@ -26,31 +26,33 @@ type session struct {
 // proof stays: a daemon that dies before the job's file is queued again leaves it to the next one. The janitor removes lock files.
 //
 // The pipe for progress is removed last, because an orphan may write to it.
-func (p *Processes) cleanUp(job jobs.Job, livelock string, s session) (neverBegan bool) {
+func (p *Processes) cleanUp(job jobs.Job, livelock string, s session) (neverBegan bool, used usage) {
 	defer p.removeProgressPipe(job.ID)
 	if livelock == "" {
-		return false
+		return false, usage{}
 	}
 	// Read before killOrphans, which removes the lock file.
 	neverBegan = p.takeProof(job, livelock)
 	if neverBegan && job.Program == messages.JobProgram_LOCKSTEP_JOB {
-		return true // there are no orphans
+		return true, usage{} // there are no orphans
 	}
-	p.killOrphans(livelock, s)
-	return neverBegan
+	return neverBegan, p.killOrphans(livelock, s)
 }
 
 // killOrphans kills the orphans of a job whose process has ended, so that none of them works
-// beside the next job with the same locks, and removes the lock file.
-func (p *Processes) killOrphans(livelock string, s session) {
+// beside the next job with the same locks, and removes the lock file. It returns what the last command of the job has used.
+func (p *Processes) killOrphans(livelock string, s session) (used usage) {
 	if livelock == "" {
-		return // the process ended before it had a lock file
+		return usage{} // the process ended before it had a lock file
 	}
+	used = p.killGroups(livelock)
 	p.runReaper(livelock, s)
+	p.cgroup.remove(livelock)
 	// Last: if this daemon dies before it, the next one finds the orphans by the session that the lock file names.
 	if err := os.Remove(livelock); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.config.Log.WithFields(logrus.Fields{"path": livelock, "err": err}).Warn("removal of the lock file of a dead job process failed")
 	}
+	return used
 }
 
 func (p *Processes) runReaper(livelock string, s session) {

@@ -123,9 +123,12 @@ func (p *Processes) Close() {
 // process does one thing at a time; threads for more processors would lengthen its start by a
 // quarter. Commands do not inherit the variable.
 func Environment() []string {
-	const one, start = "GOMAXPROCS=", jobproc.StartEnvName + "="
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, one) || strings.HasPrefix(v, start) })
-	return append(env, one+"1")
+	const threads = "GOMAXPROCS"
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == threads || name == jobproc.StartEnvName || name == jobproc.CgroupEnvName
+	})
+	return append(env, threads+"=1")
 }
 
 // Start spawns the process of a job and goes through the handshake with it.
@@ -197,7 +200,7 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 	child.process.AwaitEnd()
 	p.removeLive(attempt)
 	// Orphans are killed before ProcessGone: with it the job's locks are freed, or the job is started again.
-	exit, neverBegan := p.cleanUpAndReap(job, child, livelock)
+	exit, neverBegan, used := p.cleanUpAndReap(job, child, livelock)
 	if livelock == "" {
 		p.makeRunDirs()
 	}
@@ -208,6 +211,8 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 		Text:       exit,
 		NeverActed: failure != nil || neverBegan,
 		Canceled:   l.canceled.Load(),
+		Usage:      used.encoded,
+		UsageOp:    int32(used.op),
 	})
 }
 
@@ -228,21 +233,22 @@ func (p *Processes) makeRunDirs() {
 
 // cleanUpAndReap kills the orphans of an ended process, reaps it, and returns how it ended.
 // A process that ends in order removes its lock file last, and leaves no orphans.
-func (p *Processes) cleanUpAndReap(job jobs.Job, c *child, livelock string) (exit string, neverBegan bool) {
+func (p *Processes) cleanUpAndReap(job jobs.Job, c *child, livelock string) (exit string, neverBegan bool, used usage) {
 	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
 		exit = c.reap()
 		if exit != handshake.CleanExit {
-			return exit, p.cleanUp(job, livelock, session{leader: c.leader})
+			neverBegan, used = p.cleanUp(job, livelock, session{leader: c.leader})
+			return exit, neverBegan, used
 		}
-		return exit, p.takeProof(job, livelock)
+		return exit, p.takeProof(job, livelock), usage{}
 	}
 	// A command between fork and exec has no mark of its job yet, but holds the inherited
 	// lock until the exec.
 	for deadline := time.Now().Add(execTimeout); isAlive(livelock) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	neverBegan = p.cleanUp(job, livelock, c.session())
-	return c.reap(), neverBegan
+	neverBegan, used = p.cleanUp(job, livelock, c.session())
+	return c.reap(), neverBegan, used
 }
 
 func (p *Processes) removePending(attempt uint64) {

@@ -44,7 +44,11 @@ func (p *Processes) commandLine(job jobs.Job) (program string, args []string) {
 // environment is the environment of a job's process.
 func (p *Processes) environment(job jobs.Job) []string {
 	if job.Program != messages.JobProgram_GANETI_JOB {
-		return append(slices.Clip(p.env), jobproc.StartEnvName+"="+strconv.FormatInt(job.Start, 10))
+		env := append(slices.Clip(p.env), jobproc.StartEnvName+"="+strconv.FormatInt(job.Start, 10))
+		if group := p.cgroup.ofCommands(); group != "" {
+			env = append(env, jobproc.CgroupEnvName+"="+group)
+		}
+		return env
 	}
 	debug := "0"
 	if p.config.Ganeti.Debug {

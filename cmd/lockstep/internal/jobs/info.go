@@ -13,6 +13,7 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
+	"lockstep/core/job"
 	"lockstep/core/record"
 )
 
@@ -31,10 +32,14 @@ With --json: a list of {"id", "name", "status", "result", "user", "user_name", "
 "run_as" (if it is not the daemon's user), "priority", "archived", "received",
 "started", "ended", "due", "opcodes": [{"summary", "status", "priority", "started",
 "executing", "ended", "parameters": object, "result": any, "log": [{"serial", "time", "type", "payload"}],
-"tries": [{"result": string, "began", "ended", "log_to": number}]}]}, times as RFC 3339 or null.
+"tries": [{"result": string, "began", "ended", "log_to": number, "usage"}]}]}, times as RFC 3339 or null.
 "tries" are the failed tries of an opcode that was tried again, without the last one (run
 --retry), "log_to" the serial of the last log line of each, and "due" is when the next one
-may begin; without them these keys are absent. "started" is the time when the opcode began to wait for its locks, "executing" the
+may begin; without them these keys are absent. The "result"
+of a command, or the details of its failure, and each of "tries" have "usage":
+{"cpu_seconds", "memory_peak_bytes", "memory_of": "group" or "process"}. "memory_of" says
+whether the peak is of all processes of the command together or of the largest one.
+"started" is the time when the opcode began to wait for its locks, "executing" the
 time when it had them.`,
 		Example: `  lockstep info 12
   lockstep info nightly
@@ -90,6 +95,7 @@ type tryInfo struct {
 	Began  client.Timestamp `json:"began"`
 	Ended  client.Timestamp `json:"ended"`
 	LogTo  int64            `json:"log_to"`
+	Usage  *job.Usage       `json:"usage,omitempty"`
 }
 
 // logLine is a log entry as an object.
@@ -170,7 +176,7 @@ func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) err
 			for _, t := range listed.Tries {
 				if t.Opcode < len(job.Opcodes) {
 					op := &job.Opcodes[t.Opcode]
-					op.Tries = append(op.Tries, tryInfo{t.Result, client.Timestamp(t.Start), client.Timestamp(t.End), t.LogTo})
+					op.Tries = append(op.Tries, tryInfo{t.Result, client.Timestamp(t.Start), client.Timestamp(t.End), t.LogTo, t.Usage})
 				}
 			}
 		}

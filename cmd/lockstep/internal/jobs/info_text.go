@@ -126,6 +126,9 @@ func (p infoPrinter) tries(opcode opcodeInfo) {
 		default:
 			text += fmt.Sprintf(", log lines %d to %d", from, t.LogTo)
 		}
+		if t.Usage != nil {
+			text += ", used " + t.Usage.String()
+		}
 		if kept := opcode.keptOf(t); kept != nil {
 			text += "\n        Kept: " + term.Visible(kept.String())
 		}
@@ -202,7 +205,7 @@ func SourceInWords(source, text string) (string, string) {
 }
 
 func (p infoPrinter) result(opcode opcodeInfo) {
-	kept, success := keptIn(opcode.Result)
+	extras, success := extrasIn(opcode.Result)
 	switch opcode.Status {
 	case client.StatusError, client.StatusCanceled:
 		if len(opcode.Result) > 0 && string(opcode.Result) != "null" {
@@ -214,8 +217,11 @@ func (p infoPrinter) result(opcode opcodeInfo) {
 			p.line(2, "Result", term.Visible(term.Shortened(compact.String(), term.ValueMax)))
 		}
 	}
-	if kept != nil {
-		p.line(2, "Kept", term.Visible(kept.String()))
+	if extras.Usage != nil {
+		p.line(2, "Used", extras.Usage.String())
+	}
+	if extras.Kept != nil {
+		p.line(2, "Kept", term.Visible(extras.Kept.String()))
 	}
 }
 

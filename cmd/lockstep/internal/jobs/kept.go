@@ -17,25 +17,26 @@ type keptOutput struct {
 	Reason         string // why output is missing
 }
 
-// keptIn finds the kept output in a result, {"kept": ...} or ["Class", [text, {"kept": ...}]], and returns a successful result without it.
-// nil: there is none.
-func keptIn(result json.RawMessage) (kept *keptOutput, rest json.RawMessage) {
-	details := result
-	var class string
-	var args []json.RawMessage
-	if json.Unmarshal(result, &[]any{&class, &args}) == nil && len(args) > 1 {
-		details = args[1]
-	}
+// extras is what the result of a command says beside its end. nil: it does not say that.
+type extras struct {
+	Kept  *keptOutput `json:"kept"`
+	Usage *job.Usage  `json:"usage"`
+}
+
+// extrasIn finds the extras in a result, and returns a successful result without them.
+func extrasIn(result json.RawMessage) (e extras, rest json.RawMessage) {
+	details := job.Details(result)
 	var object map[string]json.RawMessage
-	if json.Unmarshal(details, &object) != nil || json.Unmarshal(object["kept"], &kept) != nil || kept == nil {
-		return nil, result
+	if json.Unmarshal(details, &object) != nil || json.Unmarshal(details, &e) != nil || e == (extras{}) {
+		return extras{}, result
 	}
 	delete(object, "kept")
+	delete(object, "usage")
 	rest, err := json.Marshal(object)
 	if err != nil {
-		return kept, result
+		return e, result
 	}
-	return kept, rest
+	return e, rest
 }
 
 // keptOf is the kept output of an ended try, of which the log has the result; nil: there is none.

@@ -17,6 +17,7 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/edge/cgroup"
 	"lockstep/persistence"
 )
 
@@ -71,6 +72,7 @@ func Run(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c 
 			return
 		case <-sweep.C:
 			SweepLivelocks(c.RunDir, log, files)
+			sweepGroups(c)
 		case <-archive.C:
 			now := time.Now()
 			if complete() && clock.isDue(now.Round(0), now.Sub(started)) {
@@ -146,6 +148,14 @@ func checkNoLostSettings(files *persistence.OSFiles) error {
 		return errors.Join(err, errors.New("settings that could not be read are in the quarantine"))
 	}
 	return nil
+}
+
+// sweepGroups removes the control groups of commands whose last process has ended after its job.
+func sweepGroups(c settings.Config) {
+	cgroup.RemoveEmpty(c.JobCgroup, func(livelock string) bool {
+		held, err := persistence.ProbeLivelock(filepath.Join(persistence.LivelockDir(c.RunDir), livelock))
+		return held || err != nil
+	})
 }
 
 // SweepLivelocks removes the lock files of dead processes that are not needed.

@@ -28,6 +28,7 @@ import (
 	"lockstep/cmd/internal/places"
 	"lockstep/cmd/internal/term"
 	"lockstep/core/ownership"
+	"lockstep/edge/cgroup"
 	"lockstep/persistence"
 	"lockstep/supervisor"
 )
@@ -161,7 +162,7 @@ func (c *Config) flags(flags *flag.FlagSet) {
 	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node in a new cluster")
 	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd, or in ../lib/lockstep)")
 	flags.StringVar(&c.JobCgroup, "job-cgroup", "",
-		"`directory` of the control group, version 2, in which job processes start; "+
+		"`directory` of the control group, version 2, in which job processes start, and below which each command has its own; "+
 			"without its parent directory, and if empty, they start in the daemon's")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
 	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
@@ -272,6 +273,9 @@ func (c *Config) normalize() error {
 			return err
 		}
 		*path = absolute
+	}
+	if c.JobCgroup != "" {
+		c.JobCgroup = cgroup.Resolve(c.JobCgroup)
 	}
 	return c.validate()
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/job"
+	"lockstep/edge/cgroup"
+	"lockstep/edge/cgroup/cgrouptest"
+)
+
+// startInGroup starts the daemon with a control group for its jobs, which it returns.
+func (d *daemon) startInGroup() (group string) {
+	d.t.Helper()
+	group = filepath.Join(cgrouptest.New(d.t), "jobs")
+	d.start("--job-cgroup", group)
+	return group
+}
+
+// hiding is a command that starts one without its environment and in another session, which works until it is killed. The file "pid" has
+// its pid. rest follows in the shell.
+func (d *daemon) hiding(rest string) op {
+	return command("bash", "-c", fmt.Sprintf(`setsid env -i sh -c 'echo $$ > %[1]s.new; mv %[1]s.new %[1]s; exec sleep 999' & %[2]s`, d.path("pid"), rest))
+}
+
+// A command that hides from its session and its environment is killed with its job, also if the daemon was killed with the job process. The
+// result says what the command has used.
+func TestADeadJobLeavesNothingInItsGroup(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]bool{"daemon up": false, "daemon killed with it": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t)
+			group := d.startInGroup()
+			c := d.dial()
+			id := c.submit(d.hiding("exec sleep 999"))
+			d.awaitStep(d.path("pid"))
+			c.awaitStatus(id, "running")
+			if down {
+				d.kill()
+			}
+			require.NoError(t, syscall.Kill(d.processOf(id), syscall.SIGKILL))
+			if down {
+				d.start("--job-cgroup", group)
+				c = d.dial()
+			}
+			j := c.await(id)
+			require.Equal(t, "error", j.Status)
+			require.True(t, isGone(d.workerPID()))
+			require.NotNil(t, job.UsageIn(j.Results[0]), "%s", j.Results[0])
+			require.Contains(t, string(j.Results[0]), "detected death of job")
+			require.NoDirExists(t, d.commandGroup(group))
+		})
+	}
+}
+
+// commandGroup is the group of the only command; "": there is none.
+func (d *daemon) commandGroup(group string) string {
+	found, err := filepath.Glob(filepath.Join(group, "job_*"))
+	require.NoError(d.t, err)
+	return strings.Join(found, " ")
+}
+
+func TestAForcedEndLeavesNothingInTheGroup(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	group := d.startInGroup()
+	c := d.dial()
+	id := c.submit(d.hiding("exec sleep 999"))
+	d.awaitStep(d.path("pid"))
+	c.ask("CancelJob", id, true)
+	require.Equal(t, "error", c.await(id).Status)
+	require.True(t, isGone(d.workerPID()))
+	require.Empty(t, d.commandGroup(group))
+}
+
+// After the normal end of a command, what has left its process group goes on.
+func TestANormalEndLeavesWhatHasLeftTheCommand(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	group := d.startInGroup()
+	c := d.dial()
+	id := c.submit(d.hiding(fmt.Sprintf(`while [ ! -e %s ]; do sleep 0.01; done`, d.path("pid"))))
+	require.Equal(t, "success", c.await(id).Status)
+	require.False(t, isGone(d.workerPID()))
+	left := d.commandGroup(group)
+	require.DirExists(t, left)
+	require.NoError(t, cgroup.Kill(left, patience))
+	require.True(t, isGone(d.workerPID()))
+}
+
+// A daemon that a command has started leaves the group of the command, so that it outlives its job.
+func TestADaemonThatAJobHasStartedLeavesItsGroup(t *testing.T) {
+	t.Parallel()
+	group := filepath.Join(cgrouptest.New(t), "jobs")
+	marker := "job_000007_1_2_3"
+	require.NoError(t, os.Mkdir(group, 0o755))
+	g, err := cgroup.Make(group, marker, 0)
+	require.NoError(t, err)
+	defer g.Close()
+	d := newDaemon(t)
+	d.env = []string{"LOCKSTEP_JOB=" + marker}
+	// The shell waits in the group for the daemon, as a command would.
+	procs := filepath.Join(g.Path, "cgroup.procs")
+	d.awaitReady(d.launchProgram("sh", append([]string{"-c", `echo $$ > ` + procs + `; exec "$0" "$@"`, filepath.Join(programs, "lockstepd")}, d.args()...)...))
+	c := d.dial()
+	work, open := d.gate("gate")
+	id := c.submit(work)
+	c.awaitStatus(id, "running")
+	require.NoError(t, cgroup.Kill(g.Path, time.Second))
+	cgroup.Remove(g.Path)
+	require.NoDirExists(t, g.Path)
+	open()
+	require.Equal(t, "success", c.await(id).Status)
+}
