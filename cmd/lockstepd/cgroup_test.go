@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -118,4 +119,32 @@ func TestADaemonThatAJobHasStartedLeavesItsGroup(t *testing.T) {
 	require.NoDirExists(t, g.Path)
 	open()
 	require.Equal(t, "success", c.await(id).Status)
+}
+
+// BenchmarkNoOpInAGroup measures a command that does nothing, from its submission to its success, alternately with a control group of its own
+// and without one. It reports the medians and how much more the group costs.
+func BenchmarkNoOpInAGroup(b *testing.B) {
+	group := filepath.Join(cgrouptest.New(b), "jobs")
+	var clients [2]*client
+	for i, args := range [][]string{{}, {"--job-cgroup", group}} {
+		d := newDaemon(b)
+		d.start(args...)
+		clients[i] = d.dial()
+	}
+	var took [2][]float64
+	for b.Loop() {
+		for i, c := range clients {
+			began := time.Now()
+			c.await(c.submit(command("/bin/true")))
+			took[i] = append(took[i], time.Since(began).Seconds())
+		}
+	}
+	var median [2]float64
+	for i := range took {
+		slices.Sort(took[i])
+		median[i] = took[i][len(took[i])/2]
+	}
+	b.ReportMetric(median[0]*1000, "ms/without")
+	b.ReportMetric(median[1]*1000, "ms/with")
+	b.ReportMetric((median[1]/median[0]-1)*100, "%more")
 }

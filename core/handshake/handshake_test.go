@@ -111,6 +111,28 @@ func TestWhatAProcessLeavesBehind(t *testing.T) {
 	require.False(t, FinalizeJob(j, Death{}, now), "a final job is left alone")
 }
 
+// What the command of a dead process has used is in the result of its opcode, or of its try, and in that of no other opcode.
+func TestWhatTheCommandOfADeadProcessHasUsed(t *testing.T) {
+	in := json.RawMessage(`{"OP_ID": "OP_RUN_COMMAND", "retry": 1}`)
+	running := func() *job.Job {
+		j := job.New(5, []json.RawMessage{in, in}, []int{0, 0}, job.Timestamp{Sec: 1}, "")
+		j.Ops[0].Status = job.Running
+		return j
+	}
+	d := Death{Exit: "ended by SIGKILL", Used: UsedOf([]byte(`{"cpu_seconds": 2.5}`), 0)}
+	j := running()
+	require.True(t, FinalizeJob(j, d, job.Timestamp{Sec: 9}))
+	require.JSONEq(t, `["OpExecError", ["detected death of job 5: ended by SIGKILL", {"usage": {"cpu_seconds": 2.5}}]]`, string(j.Ops[0].Result))
+	require.JSONEq(t, `"detected death of job 5: ended by SIGKILL"`, string(j.Ops[1].Result))
+	j = running()
+	EndTry(j, d, job.Timestamp{Sec: 9})
+	require.Equal(t, &job.Usage{CPUSeconds: 2.5}, job.UsageIn(j.Ops[0].Result))
+	d.Used = UsedOf([]byte(`{"cpu_seconds": 2.5}`), 1)
+	j = running()
+	require.True(t, FinalizeJob(j, d, job.Timestamp{Sec: 9}))
+	require.Nil(t, job.UsageIn(j.Ops[0].Result), "of a command that is not that of the opcode")
+}
+
 // A process that dies while a command may run leaves a note about its output; others leave none.
 func TestADeadProcessLeavesANoteAboutTheOutput(t *testing.T) {
 	now := job.Timestamp{Sec: 9}
