@@ -151,6 +151,26 @@ func TestAMembersJobWaitsForAnOlderMember(t *testing.T) {
 	})
 }
 
+// A job with limits is refused by a node that cannot enforce them, and else queued when each member of the cluster knows limits.
+func TestAJobWithLimits(t *testing.T) {
+	onAccessBench(t, func(b *accessBench) {
+		b.granted()
+		c := b.connect(access.Identity{UID: 0, Name: "root"})
+		c.Call("SubmitJob", `[[{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"], "limits": {"memory": "2G"}}]]`)
+		require.Contains(b, c.Answer(), "this node cannot limit memory: its daemon has no control group for jobs; start lockstepd with --job-cgroup")
+		b.queue.Quiet()
+		const nice = `[[{"OP_ID": "OP_RUN_COMMAND", "argv": ["id"], "limits": {"nice": 5}}]]`
+		c.Call("SubmitJob", nice)
+		ask := conntest.Asked[*features.Ask](c, b.features)
+		require.Equal(b, "limits", ask.Feature)
+		c.Tell(&features.AskResult{Request: ask.Request, Lacking: "n3"})
+		require.Contains(b, c.Answer(), "Node n3 has an older version, which does not know limits")
+		c.Call("SubmitJob", nice)
+		c.Tell(&features.AskResult{Request: conntest.Asked[*features.Ask](c, b.features).Request})
+		conntest.Asked[*messages.SubmitJobs](c, b.queue)
+	})
+}
+
 // A job that may be tried again is queued when each member of the cluster knows tries. An older master would run it once.
 func TestAJobWithTriesWaitsForAnOlderMember(t *testing.T) {
 	onAccessBench(t, func(b *accessBench) {

@@ -18,6 +18,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/limits"
 	"lockstep/core/progress"
 	"lockstep/edge/reaper"
 )
@@ -47,6 +48,10 @@ func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path 
 	if err := json.Unmarshal(parameters, &c); err != nil || len(c.Argv) == 0 {
 		return refuse(failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input"))
 	}
+	var err error
+	if x.limits, err = limits.Of(x.input); err != nil {
+		return refuse(failure("OpPrereqError", fmt.Sprintf("The limits of the command cannot be read: %v", err), "wrong_input"))
+	}
 	if x.runAs != nil && x.account == nil { // a daemon of another version, or one with a mistake
 		return refuse(failure("OpPrereqError", fmt.Sprintf("The command runs as %s, and the daemon has not said which account that is", x.runAs),
 			"wrong_state"))
@@ -60,7 +65,7 @@ func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path 
 	if x.account != nil {
 		return c, "", env, nil
 	}
-	path, err := lookPath(c.Argv[0], env)
+	path, err = lookPath(c.Argv[0], env)
 	if err != nil {
 		return refuse(couldNotStart(c.Argv[0], err))
 	}
@@ -82,7 +87,9 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	}
 	x.complain(x.keep.begin(x.op, x.loggedTry))
 	defer x.openProgress(x.complain)()
-	x.openGroup()
+	if refusal := x.openGroup(); refusal != "" {
+		return failure("OpPrereqError", refusal, "wrong_state")
+	}
 	defer x.closeGroup()
 	var outcome jobproc.Outcome
 	spawn := func() (err error) {
@@ -94,7 +101,7 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 		return err
 	}
 	err := retrySpawn(spawn, x.killed, time.After)
-	if inGroup := err; err != nil && x.group != nil {
+	if inGroup := err; err != nil && x.group != nil && !x.limits.NeedsGroup() {
 		x.closeGroup()
 		if err = retrySpawn(spawn, x.killed, time.After); err == nil {
 			x.withoutGroup(inGroup)
@@ -156,8 +163,11 @@ func (x *execution) start(cmd *exec.Cmd) error {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, x.group.FD()
 	}
 	return x.lease.startCommand(func() (int, error) {
-		if err := cmd.Start(); err != nil {
+		if err := x.startNice(cmd); err != nil {
 			return 0, err
+		}
+		if x.limits.Memory.Bytes > 0 { // the kernel spares a process that has inherited -1000 from the daemon
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", cmd.Process.Pid), []byte("0"), 0)
 		}
 		return cmd.Process.Pid, nil
 	})
@@ -318,7 +328,7 @@ func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) (outcom
 	if stopped {
 		outcome = stop.Outcome()
 	} else {
-		outcome = commandOutcome(cmd.ProcessState)
+		outcome = x.outOfMemory(commandOutcome(cmd.ProcessState), cmd.ProcessState)
 	}
 	outcome.Result = job.WithDetail(outcome.Result, "usage", x.usage(cmd.ProcessState))
 	return outcome, stopped

@@ -5,6 +5,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/limits"
 	"lockstep/core/lock"
 	"lockstep/core/progress"
 	"lockstep/edge/cgroup"
@@ -28,6 +29,7 @@ type execution struct {
 	locks     []lock.Item     // held for the opcode
 	killed    <-chan struct{} // closed when the opcode must end
 	lease     *lease
+	limits    limits.Limits                                     // of the command
 	group     *cgroup.Group                                     // of the command; nil: it has none
 	ask       func(method string, args []any, result any) error // calls the daemon, and waits for a daemon
 	emit      func([]jobproc.LogEntry)                          // returns when the shell has the entries

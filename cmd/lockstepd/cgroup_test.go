@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -119,6 +121,48 @@ func TestADaemonThatAJobHasStartedLeavesItsGroup(t *testing.T) {
 	require.NoDirExists(t, g.Path)
 	open()
 	require.Equal(t, "success", c.await(id).Status)
+}
+
+// A limit that this machine cannot enforce is refused at the submission, with what to do. Niceness needs no controller.
+func TestLimitsOfACommand(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	group := d.startInGroup()
+	c := d.dial()
+	touched := d.path("touched")
+	refused := func(o op, text string) {
+		var id int64
+		c := d.dial() // an opcode that cannot be read closes the connection
+		require.ErrorContains(t, c.Call(context.Background(), "SubmitJob", []any{[]op{o}}, &id), text)
+	}
+	controllers, err := os.ReadFile(filepath.Join(filepath.Dir(group), "cgroup.controllers"))
+	require.NoError(t, err)
+	if !strings.Contains(string(controllers), "memory") {
+		refused(command("touch", touched).with("limits", op{"memory": "50M"}),
+			"this node cannot limit memory: no memory controller in "+filepath.Dir(group)+"; add Delegate=memory")
+		require.NoFileExists(t, touched)
+	}
+	refused(command("true").with("limits", op{"memory": "banana"}), `like "2G"`)
+	for _, nice := range []string{"7", "0"} {
+		j := c.await(c.submit(command("nice").with("limits", op{"nice": json.Number(nice)})))
+		require.Equal(t, []string{nice}, j.lines())
+	}
+}
+
+// The kernel enforces limits where it has the controllers in version 2.
+func TestACommandIsOutOfMemory(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	group := d.startInGroup()
+	controllers, err := os.ReadFile(filepath.Join(filepath.Dir(group), "cgroup.controllers"))
+	require.NoError(t, err)
+	if !strings.Contains(string(controllers), "memory") {
+		t.Skip("NOT RUN: the control groups of version 2 have no memory controller here")
+	}
+	c := d.dial()
+	j := c.await(c.submit(command("tail", "/dev/zero").with("limits", op{"memory": "50M"})))
+	require.Contains(t, string(j.Results[0]), "out of memory (limit 50M)")
+	require.Equal(t, job.MemoryOfGroup, job.UsageIn(j.Results[0]).MemoryOf)
 }
 
 // BenchmarkNoOpInAGroup measures a command that does nothing, from its submission to its success, alternately with a control group of its own

@@ -61,8 +61,8 @@ func sizeText(n int64) string {
 	return fmt.Sprintf("%.0f %s", size, unit)
 }
 
-// WithDetail adds a key to the result of a command: to the object of a success, or to the second argument of an error. Ganeti's clients show
-// the first argument, and ignore keys there. It panics on a value that encoding/json refuses.
+// WithDetail adds a key to the result of a command: to the object of a success, or to the second argument of an error. Ganeti's clients
+// show the first argument, and ignore keys there. It panics on a value that encoding/json refuses.
 func WithDetail(result json.RawMessage, key string, value any) json.RawMessage {
 	encoded, err := json.Marshal(value)
 	if err != nil {

@@ -85,6 +85,8 @@ func sample(t *testing.T, of Type) string {
 		return sample(t, of[0])
 	case retryPolicyType:
 		return `{"times":3,"delay":0.5,"max_delay":60,"on":[75,"lost"]}`
+	case limitsType:
+		return `{"memory":"2G","cpus":1.5,"tasks":200,"io_weight":50,"nice":10}`
 	case *scalarType:
 		return samplePlain(t, of)
 	}

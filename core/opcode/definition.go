@@ -32,7 +32,9 @@ type Definition struct {
 	// KeepOutput: all output is kept in files, unless a submission says otherwise (parameter keep_output).
 	KeepOutput bool
 	// Retry is the policy by which a command that has failed is tried again, unless a submission has another one; nil: it is not.
-	Retry      json.RawMessage
+	Retry json.RawMessage
+	// Limits are what the command may use of its node, unless a submission has other ones; nil: there are none.
+	Limits     json.RawMessage
 	User       string     // as whom the command runs: the name of an account, or AsSubmitter; "": the daemon's
 	Submitters Submitters // who may submit it beside operators and administrators
 }
@@ -119,7 +121,7 @@ func (d *definitionCompiler) opcode() *Opcode {
 		d.fail("name", rawjson.Quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
 	}
 	d.params = map[string]*Param{}
-	taken := map[string]bool{idKey: true, keepOutputKey: true, retryKey: true}
+	taken := map[string]bool{idKey: true, keepOutputKey: true, retryKey: true, limitsKey: true}
 	for _, p := range commonParams() {
 		taken[p.Name] = true
 	}
@@ -134,7 +136,8 @@ func (d *definitionCompiler) opcode() *Opcode {
 		taken[p.Name], d.params[p.Name] = true, &p
 		op.Params = append(op.Params, p)
 	}
-	op.Params = append(op.Params, keepOutputParam(d.definition.KeepOutput), retryParam(d.retry()))
+	op.Params = append(op.Params, keepOutputParam(d.definition.KeepOutput), retryParam(d.checked(retryKey, d.definition.Retry, retryPolicy)),
+		limitsParam(d.checked(limitsKey, d.definition.Limits, commandLimits)))
 	op.Params = append(op.Params, commonParams()...)
 	for i := range op.Params {
 		op.index[op.Params[i].Name] = i
@@ -152,20 +155,20 @@ func (d *definitionCompiler) opcode() *Opcode {
 	return op
 }
 
-// retry is the policy of the definition in compact form; nil: it has none.
-func (d *definitionCompiler) retry() json.RawMessage {
-	if d.definition.Retry == nil {
+// checked is the value of a key of the definition in compact form; nil: it has none.
+func (d *definitionCompiler) checked(key string, value json.RawMessage, wanted Type) json.RawMessage {
+	if value == nil {
 		return nil
 	}
-	if bad := retryPolicy.check(d.definition.Retry); bad != nil {
-		field := retryKey
+	if bad := wanted.check(value); bad != nil {
+		field := key
 		if bad.place != "" {
 			field, bad.place = field+"."+bad.place, ""
 		}
 		d.fail(field, bad.text())
 		return nil
 	}
-	return rawjson.AppendCompact(nil, d.definition.Retry)
+	return rawjson.AppendCompact(nil, value)
 }
 
 func (d *definitionCompiler) param(field string, from *ParamDefinition) Param {

@@ -68,6 +68,9 @@ func unknownParams(op *Opcode, names []string) *Invalid {
 	if slices.Contains(names, retryKey) {
 		return nothingToRetry(op)
 	}
+	if slices.Contains(names, limitsKey) {
+		return nothingToLimit(op)
+	}
 	e := &Invalid{Opcode: op.Name}
 	if len(names) == 1 {
 		e.Param = names[0]

@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) {
 		{command(`"argv":["a"],"env":{"A":1}`), "OP_RUN_COMMAND", "env", `Can't parse value for 'env': at "A" want a string without NUL, found 1`},
 		{command(`"argv":["a"],"timeout":0`), "OP_RUN_COMMAND", "timeout", `Can't parse value for 'timeout': want null or a number of seconds greater than 0 and at most 1000000000, found 0`},
 		{command(`"argv":["a"],"cwd":"tmp"`), "OP_RUN_COMMAND", "cwd", `Can't parse value for 'cwd': want null or an absolute path (a string that begins with /, without NUL), found a string`},
-		{command(`"argv":["a"],"lock":[]`), "OP_RUN_COMMAND", "lock", `Superfluous dictionary keys: ["lock"], but only ["OP_ID","argv","comment","cwd","debug_level","depends","dry_run","env","keep_output","kind","locks","opportunistic_count","opportunistic_locks","priority","reason","retry","secret_env","stdin","timeout"] allowed.`},
+		{command(`"argv":["a"],"lock":[]`), "OP_RUN_COMMAND", "lock", `Superfluous dictionary keys: ["lock"], but only ["OP_ID","argv","comment","cwd","debug_level","depends","dry_run","env","keep_output","kind","limits","locks","opportunistic_count","opportunistic_locks","priority","reason","retry","secret_env","stdin","timeout"] allowed.`},
 		{
 			command(`"argv":["a"],"secret_env":{"A":3}`), "OP_RUN_COMMAND", "secret_env",
 			`Can't parse value for 'secret_env': want null or an object, each key a non-empty string without '=' and NUL and ` +

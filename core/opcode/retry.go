@@ -40,14 +40,19 @@ func (t retryPolicyType) check(v json.RawMessage) *mismatch {
 	if !errors.As(err, &mistake) {
 		return nil
 	}
-	bad := &mismatch{want: mistake.Want, found: kindOf(v)}
-	if mistake.Member == "" {
+	return mismatchIn(v, mistake.Member, mistake.Want)
+}
+
+// mismatchIn says what is wanted of a member of an object; "": of the value itself.
+func mismatchIn(v json.RawMessage, member, want string) *mismatch {
+	bad := &mismatch{want: want, found: kindOf(v)}
+	if member == "" {
 		return bad
 	}
-	if start, end, _ := rawjson.MemberRange(v, mistake.Member); end > 0 {
+	if start, end, _ := rawjson.MemberRange(v, member); end > 0 {
 		bad.found = kindOf(v[start:end])
 	} else {
 		bad.found = "nothing"
 	}
-	return bad.in(mistake.Member)
+	return bad.in(member)
 }

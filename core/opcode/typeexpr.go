@@ -54,8 +54,11 @@ func (voc *typeNames) resolve(name string) (Type, error) {
 	if t, ok := scalarTypeOf(name); ok {
 		return t, nil
 	}
-	if name == "Retry" {
+	switch name {
+	case "Retry":
 		return retryPolicy, nil
+	case "Limits":
+		return commandLimits, nil
 	}
 	expr, ok := voc.named[name]
 	if !ok {

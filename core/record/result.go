@@ -9,6 +9,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/limits"
 	"lockstep/core/rawjson"
 )
 
@@ -204,6 +205,8 @@ func failureWords(result json.RawMessage, by string) string {
 	var signal string
 	_ = json.Unmarshal(f.Signal, &signal) // "" for a number
 	switch {
+	case strings.HasPrefix(f.Text, limits.OutOfMemory):
+		return shortened(f.Text)
 	case f.Text == jobproc.EndedOnRequest:
 		return "killed" + by
 	case f.Timeout != nil:

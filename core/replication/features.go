@@ -23,10 +23,14 @@ const (
 	Schedules = "schedules"
 	// StartTimes: jobs that start at a time. An older version starts them at once.
 	StartTimes = "start times"
+	// Limits: jobs whose commands have limits. An older version runs them without.
+	Limits = "limits"
 )
 
 // Features is the list of what this version knows, sorted. Each node states it to the master.
-func Features() []string { return []string{AuditLog, Grants, Schedules, StartTimes, Submitters, Tries} }
+func Features() []string {
+	return []string{AuditLog, Grants, Limits, Schedules, StartTimes, Submitters, Tries}
+}
 
 // FeaturesKnown has, by the name of each member, the features that its version has stated last. A member that has never answered has no
 // entry. It is a file that all nodes share, so that a new master also knows what members have stated that are down.

@@ -1,6 +1,6 @@
-// Package cgroup makes, measures and ends the control groups of commands (cgroups(7), version 2). Each command has a group of its own below
-// the group of job processes, which is named after the lock file of its job and the index of its opcode. So a daemon finds what a dead job has
-// left by names only, also after a crash.
+// Package cgroup makes, measures, limits and ends the control groups of commands (cgroups(7), version 2). Each command has a group of its
+// own below or beside that of job processes, which is named after the lock file of its job and the index of its opcode. So a daemon finds
+// what a dead job has left by names only, also after a crash.
 //
 // The package owns nothing: all state is in the kernel. The job process and the daemon link it, so it needs the standard library and
 // golang.org/x/sys only. A group of version 2 needs no controllers to end its processes and to tell their CPU time.
@@ -68,19 +68,32 @@ func IsGroup(path string) error {
 	return err //nolint:wrapcheck // it names the file
 }
 
-// Of returns the paths of the groups of the job with that lock file, below the parent.
-func Of(parent, livelock string) []string {
-	entries, err := os.ReadDir(parent)
-	if err != nil {
-		return nil // without the parent there are none
+// Of returns the paths of the groups of the job with that lock file, below the parent, with and without limits.
+func Of(parent, livelock string) (paths []string) {
+	each(parent, func(path string) {
+		if OpOf(path, livelock) >= 0 {
+			paths = append(paths, path)
+		}
+	})
+	return paths
+}
+
+// each calls act for each directory below the parent, and below the parent of limited groups. Without a parent there are none.
+func each(parent string, act func(path string)) {
+	if parent == "" {
+		return
 	}
-	var paths []string
-	for _, e := range entries {
-		if e.IsDir() && OpOf(e.Name(), livelock) >= 0 {
-			paths = append(paths, filepath.Join(parent, e.Name()))
+	for _, dir := range []string{parent, limitedBeside(parent)} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				act(filepath.Join(dir, e.Name()))
+			}
 		}
 	}
-	return paths
 }
 
 // Usage is what the processes of a group have used so far, with those that have ended.
@@ -129,16 +142,12 @@ func Remove(path string) {
 // RemoveEmpty removes the groups below the parent that have no processes, and whose job has ended. isAlive says of the name of a lock file
 // whether its job process lives: that process may be about to use its group.
 func RemoveEmpty(parent string, isAlive func(livelock string) bool) {
-	entries, err := os.ReadDir(parent)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		livelock, op, found := strings.Cut(e.Name(), ".")
-		if _, err := strconv.Atoi(op); e.IsDir() && found && err == nil && strings.HasPrefix(livelock, "job_") && !isAlive(livelock) {
-			Remove(filepath.Join(parent, e.Name()))
+	each(parent, func(path string) {
+		livelock, op, found := strings.Cut(filepath.Base(path), ".")
+		if _, err := strconv.Atoi(op); found && err == nil && strings.HasPrefix(livelock, "job_") && !isAlive(livelock) {
+			Remove(path)
 		}
-	}
+	})
 }
 
 // below calls act for a group and all groups below it, the deepest first.

@@ -154,3 +154,13 @@ func TestEmptyGroupsAreRemoved(t *testing.T) {
 	cgroup.RemoveEmpty(filepath.Join(parent, "none"), nil)
 	require.NoError(t, cgroup.Kill(populated, patience))
 }
+
+// The processes of a group can be moved out of it, so that it may have controllers for others.
+func TestProcessesAreMoved(t *testing.T) {
+	path, _ := start(t, cgrouptest.New(t), "exec sleep 999")
+	pids := awaitProcesses(t, path, 1)
+	require.NoError(t, cgroup.MoveProcesses(path, filepath.Join(path, "unit")))
+	require.Empty(t, cgroup.Processes(path))
+	require.Equal(t, pids, cgroup.Processes(filepath.Join(path, "unit")))
+	require.NoError(t, cgroup.Kill(path, patience))
+}

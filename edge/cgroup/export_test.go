@@ -2,6 +2,7 @@ package cgroup
 
 // What the tests of package cgroup_test look at.
 var (
-	Processes  = processes
-	KillFrozen = killFrozen
+	Processes     = processes
+	KillFrozen    = killFrozen
+	MoveProcesses = moveProcesses
 )

@@ -12,8 +12,8 @@ import (
 // root is where control groups of version 2 are mounted, unless the machine has those of version 1, too.
 const root = "/sys/fs/cgroup"
 
-// Resolve returns the path of a group on this machine. A path below /sys/fs/cgroup is taken below the mount of version 2, which is elsewhere on
-// a machine that mounts version 1 there. Other paths stay.
+// Resolve returns the path of a group on this machine. A path below /sys/fs/cgroup is taken below the mount of version 2, which is
+// elsewhere on a machine that mounts version 1 there. Other paths stay.
 func Resolve(path string) string {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -69,8 +69,8 @@ func Leave(livelock string) error {
 	return nil
 }
 
-// outside is the group above that of a command of the job with that lock file, from the content of /proc/PID/cgroup; "": the process is in no
-// such group.
+// outside is the group of job processes, for a process in that of a command of the job with that lock file, from the content of
+// /proc/PID/cgroup; "": the process is in no such group.
 func outside(content, livelock string) string {
 	for line := range strings.Lines(content) {
 		path, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
@@ -79,7 +79,7 @@ func outside(content, livelock string) string {
 		}
 		for ; path != "/" && path != "."; path = filepath.Dir(path) {
 			if OpOf(path, livelock) >= 0 {
-				return filepath.Dir(path)
+				return strings.TrimSuffix(filepath.Dir(path), limitedSuffix)
 			}
 		}
 	}

@@ -31,9 +31,10 @@ func TestTheGroupOutsideACommands(t *testing.T) {
 		"0::/jobs/job_000007_1_2_3.12/nested/deeper\n":                   "/jobs",
 		"0::/job_000007_1_2_3.12\n":                                      "/",
 		"0::/jobs/job_000008_1_2_3.0\n":                                  "",
-		"0::/\n":                                                         "",
-		"4:memory:/jobs/job_000007_1_2_3.0\n":                            "",
-		"":                                                               "",
+		"0::/unit/jobs.limited/job_000007_1_2_3.0\n":                     "/unit/jobs",
+		"0::/\n":                              "",
+		"4:memory:/jobs/job_000007_1_2_3.0\n": "",
+		"":                                    "",
 	} {
 		require.Equal(t, want, outside(own, job), own)
 	}

@@ -8,6 +8,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/core/access"
 	"lockstep/core/answer"
+	"lockstep/core/limits"
 	"lockstep/core/opcode"
 )
 
@@ -67,6 +68,8 @@ type About struct {
 	Started time.Time
 	// MembersAreRoot: root's daemon runs the commands of all users as root.
 	MembersAreRoot bool
+	// Limits is what this node can limit of a command.
+	Limits limits.Node
 	// Console returns the address of this node's console, as "http://127.0.0.1:5080/ui/"; "" while there is none. It may be
 	// called on any goroutine. nil: there is none.
 	Console func() string

@@ -15,6 +15,7 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/drafts"
 	"lockstep/core/job"
+	"lockstep/core/limits"
 	"lockstep/core/opcode"
 	"lockstep/core/queuecopy"
 	"lockstep/core/record"
@@ -210,8 +211,8 @@ func submit(c *request, ctx actor.Context, m *messages.SubmitJobs, options submi
 }
 
 // submitNow hands jobs to the queue. Jobs of another user than the daemon's are refused while a member of the cluster does not know
-// submitters: as the master it would run them as its own user. So are jobs that may be tried again, or start at a time, while a member does
-// not know that.
+// submitters: as the master it would run them as its own user. So are jobs that may be tried again, start at a time, or have limits, while a
+// member does not know that, and jobs with limits that this node cannot enforce.
 func submitNow(c *request, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
 	var needed []string
 	if len(m.Submitter) > 0 {
@@ -223,7 +224,32 @@ func submitNow(c *request, ctx actor.Context, m *messages.SubmitJobs, then func(
 	if slices.ContainsFunc(m.Jobs, func(draft *messages.JobDraft) bool { return draft.AtUs > 0 }) {
 		needed = append(needed, replication.StartTimes)
 	}
+	limited, refusal := limitsOf(m.Jobs, c.Config.About.Limits)
+	if refusal != "" {
+		c.Fail(ctx, messages.PrereqFailure(messages.WrongState, refusal))
+		return
+	}
+	if limited {
+		needed = append(needed, replication.Limits)
+	}
 	c.askAllKnown(ctx, needed, func(ctx actor.Context) { toQueue(c, ctx, m, then) })
+}
+
+// limitsOf reports whether a command of the jobs has limits, and why this node cannot enforce them.
+func limitsOf(drafts []*messages.JobDraft, node limits.Node) (limited bool, refusal string) {
+	for _, draft := range drafts {
+		for _, op := range draft.Ops {
+			l, err := limits.Of(op.Input)
+			if err != nil || l == (limits.Limits{}) { // Parse has refused what cannot be read
+				continue
+			}
+			if refusal = node.Refusal(l); refusal != "" {
+				return true, refusal
+			}
+			limited = true
+		}
+	}
+	return limited, ""
 }
 
 func mayBeTriedAgain(draft *messages.JobDraft) bool {

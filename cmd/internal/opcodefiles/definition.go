@@ -112,6 +112,7 @@ func (r *fieldReader) definition(n doctree.Node) {
 		"stdin":       r.text(&d.Stdin),
 		"keep_output": r.flag(&d.KeepOutput),
 		"retry":       r.retry(&d.Retry),
+		"limits":      r.limits(&d.Limits),
 		"user":        r.text(&d.User),
 		"submit":      r.submitters(&d.Submitters),
 		"timeout": func(n doctree.Node, field string) {
@@ -133,9 +134,18 @@ func (r *fieldReader) definition(n doctree.Node) {
 // retry reads a policy, whose durations may have units.
 func (r *fieldReader) retry(to *json.RawMessage) func(doctree.Node, string) {
 	return func(n doctree.Node, field string) {
-		for i, key := range n.Keys {
-			r.lines[field+"."+key.Name] = key.At.Line
+		for i := range n.Keys {
 			n.Values[i] = n.Values[i].Seconds()
+		}
+		r.limits(to)(n, field)
+	}
+}
+
+// limits reads an object, whose members package opcode checks.
+func (r *fieldReader) limits(to *json.RawMessage) func(doctree.Node, string) {
+	return func(n doctree.Node, field string) {
+		for _, key := range n.Keys {
+			r.lines[field+"."+key.Name] = key.At.Line
 		}
 		var err error
 		if *to, err = json.Marshal(n); err != nil {

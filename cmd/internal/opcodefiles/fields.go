@@ -21,6 +21,8 @@ func Fields() []Field {
 		{"retry",
 			"how often a command that has failed is tried again, from 1 to 5 times, or times, delay, max_delay and on; " +
 				"a submission may say otherwise"},
+		{"limits",
+			"what the command may use of its node: memory, cpus, tasks, io_weight and nice; a submission may say otherwise"},
 		{"user", "the user as whom the command runs: the name of an account, or submitter (default: the user of the daemon)"},
 		{"submit",
 			"who may submit it without the role operate: true for all who may submit commands, " +

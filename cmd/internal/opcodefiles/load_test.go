@@ -113,7 +113,7 @@ func TestMistakesInOpcodesSayWhere(t *testing.T) {
 		"syntax":          {"name: OP_A\n  command: [a]\n", ":2: mapping values are not allowed in this context"},
 		"open":            {"name: OP_A\ncommand: [a\n", ":"},
 		"list":            {"- name: OP_A\n", `:1: want "key: value" lines, found a list`},
-		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, keep_output, locks, name, params, retry, stdin, submit, summary, timeout, user"},
+		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, keep_output, limits, locks, name, params, retry, stdin, submit, summary, timeout, user"},
 		"retry":           {"name: OP_A\ncommand: [a]\nretry: 6\n", ":3: retry: want null, a number of further tries from 1 to 5"},
 		"retry within":    {"name: OP_A\ncommand: [a]\nretry:\n  times: 2\n  delay: soon\n", ":5: retry.delay: want a number of seconds"},
 		"retry on":        {"name: OP_A\ncommand: [a]\nretry:\n  times: 2\n  on: [signal]\n", ":5: retry.on: want a list of exit statuses"},
@@ -171,6 +171,26 @@ func TestTheErrorListsAllMistakesOfAllFiles(t *testing.T) {
 		places = append(places, place)
 	}
 	require.Equal(t, []string{"a.yaml:3", "a.yaml:4", "b.yaml:2", "c.yaml:1", "d.yaml:1", "f.yaml"}, places, "%v", err)
+}
+
+// Limits of a declaration are the default of the parameter limits, and its mistakes name their line.
+func TestTheLimitsOfAnOpcode(t *testing.T) {
+	load := func(limits string) error {
+		definitions, err := Load(writeFiles(t, map[string]string{"a.yaml": "name: OP_A\ncommand: [a]\nlimits:\n  nice: 5\n  " + limits + "\n"}))
+		if err != nil {
+			return err
+		}
+		c, err := opcode.Builtin().With(definitions)
+		require.NoError(t, err)
+		op, known := c.Lookup("OP_A")
+		require.True(t, known)
+		i := slices.IndexFunc(op.Params, func(p opcode.Param) bool { return p.Name == "limits" })
+		require.JSONEq(t, `{"nice": 5, "memory": "2G"}`, string(op.Params[i].Default))
+		return nil
+	}
+	require.NoError(t, load("memory: 2G"))
+	require.ErrorContains(t, load("memory: banana"), `a.yaml:5: limits.memory: want a size from 1MiB on, like "2G" or "512MiB"`)
+	require.ErrorContains(t, load("swap: 1"), "a.yaml:5: limits.swap: want only memory, cpus, tasks, io_weight and nice here")
 }
 
 func TestTheRetriesOfAnOpcode(t *testing.T) {

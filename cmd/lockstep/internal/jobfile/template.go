@@ -8,6 +8,7 @@ jobs:
     lock: database        # held while the command runs; [a, b:shared] are two locks
     timeout: 2h           # then the command is ended: seconds, or with a unit (s, m, h, d, w)
     retry: 3              # if it fails: up to 3 further tries, after 10s, 20s and 40s
+    limits: {memory: 2G, cpus: 1.5, nice: 10} # what it may use of its node
     cwd: /srv/backup      # without it: the directory where "lockstep submit" is called
     env: {PGUSER: backup} # further variables
     priority: low         # low, normal or high

@@ -50,8 +50,8 @@ func (o opcodeInfo) keptOf(t tryInfo) *keptOutput {
 	if typ != job.LogTry || json.Unmarshal(payload, &ended) != nil {
 		return nil
 	}
-	kept, _ := keptIn(ended.Result)
-	return kept
+	e, _ := extrasIn(ended.Result)
+	return e.Kept
 }
 
 func (k *keptOutput) String() string {

@@ -23,6 +23,7 @@ import (
 	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/core/access"
 	"lockstep/core/instant"
+	"lockstep/core/limits"
 	"lockstep/core/record"
 	"lockstep/core/retry"
 )
@@ -38,6 +39,7 @@ type runOptions struct {
 	Timeout   time.Duration
 	Retry     retryOptions
 	Start     startOptions
+	Limits    limitOptions
 	Env       []string
 	SecretEnv []string
 	Cwd       string
@@ -116,6 +118,7 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"}, with 
   lockstep run --lock node/n1 --lock instance/web1:shared -- ./replace-disk
   lockstep run --any-lock node/n1 --any-lock node/n2 -- ./scrub
   lockstep run --rate-limit 2:backup -- ./backup web1
+  lockstep run --memory 2G --cpus 1.5 --nice 10 -- ./reindex
   lockstep run --retry 5 --retry-delay 10s --retry-on 75,timeout -- ./sync
   lockstep run --at 'tomorrow 03:00' --detach -- ./backup
   lockstep run --delay 2h -- ./cleanup`,
@@ -154,6 +157,7 @@ func (o *runOptions) registerCommand(command *cobra.Command) {
 	flags.Var(term.DurationFlag{Value: &o.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
 	o.Retry.register(command)
 	o.Start.register(command)
+	o.Limits.register(command)
 	flags.StringArrayVar(&o.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
 	flags.StringVar(&o.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
 	flags.StringVar(&o.As, "as", "", "run the command as the account `USER`; it needs the role admin (default: as you)")
@@ -259,6 +263,8 @@ type commandOpcode struct {
 
 	KeepOutput *bool         `json:"keep_output,omitempty"`
 	Retry      *retry.Policy `json:"retry,omitempty"`
+
+	Limits *limits.Limits `json:"limits,omitempty"`
 }
 
 func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name string) (int64, error)) (commandOpcode, error) {
@@ -280,6 +286,9 @@ func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name
 	opcode.Timeout = o.Timeout.Seconds()
 	opcode.Kind = o.Kind
 	if opcode.Retry, err = o.Retry.policy(); err != nil {
+		return opcode, err
+	}
+	if opcode.Limits, err = o.Limits.given(); err != nil {
 		return opcode, err
 	}
 	if err = o.needs.apply(&opcode, streams.Now(), resolve); err != nil {

@@ -23,8 +23,10 @@ import (
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/access"
 	"lockstep/core/jobproc"
+	"lockstep/core/limits"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
+	"lockstep/edge/cgroup"
 	"lockstep/edge/getent"
 	"lockstep/edge/jobprocess"
 	"lockstep/edge/ownerwatch"
@@ -144,6 +146,7 @@ func (d *Service) LoadSettings(livelock string) error {
 			PID:                 os.Getpid(),
 			Started:             time.Now(),
 			MembersAreRoot:      c.RunAs.MembersAreRoot,
+			Limits:              limitsOf(c.JobCgroup),
 			ArchiveAfter:        c.ArchiveAfter,
 			RemoveArchivedAfter: c.RemoveArchivedAfter(),
 			Console:             d.RemoteAPI.ConsoleAddress,
@@ -151,6 +154,19 @@ func (d *Service) LoadSettings(livelock string) error {
 		},
 	}
 	return nil
+}
+
+// limitsOf is what this node can limit of a command below the control group of its jobs; "": there is none.
+func limitsOf(group string) limits.Node {
+	if group == "" {
+		return limits.Node{}
+	}
+	unit, controllers, err := cgroup.Controllers(group)
+	n := limits.Node{Group: unit, Controllers: controllers}
+	if err != nil {
+		n.Unusable = err.Error()
+	}
+	return n
 }
 
 // groupName is the name of a group; "": it has none.
