@@ -1,6 +1,7 @@
 // Package limits decides what a command may use of its node: it reads limits, says whether a node can enforce them, and which settings of
-// a control group do that (docs/limits.md). The limits of an opcode are the parameter `limits` of OP_RUN_COMMAND and of declared opcodes. A limit
-// is never ignored: a node that cannot enforce one refuses the command. The package is pure, and small, because the job process links it.
+// a control group do that (docs/limits.md). The limits of an opcode are the parameter `limits` of OP_RUN_COMMAND and of declared opcodes.
+// A limit is never ignored: a node that cannot enforce one refuses the command. The package is pure, and small, because the job process
+// links it.
 package limits
 
 import (

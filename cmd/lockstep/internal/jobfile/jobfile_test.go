@@ -40,6 +40,8 @@ func TestShortForms(t *testing.T) {
 			`[[{"OP_ID":"OP_RUN_COMMAND","argv":["a"],"retry":{"times":3,"delay":10,"max_delay":5400,"on":[75,"timeout"]},"cwd":"/here"}]]`,
 		`[{OP_ID: OP_RUN_COMMAND, argv: [a], retry: {times: 1, delay: 0.5}}]`: "" +
 			`[[{"OP_ID":"OP_RUN_COMMAND","argv":["a"],"retry":{"times":1,"delay":0.5}}]]`,
+		`{run: [a], limits: {memory: 2G, cpus: 1.5, nice: 10}}`: "" +
+			`[[{"OP_ID":"OP_RUN_COMMAND","argv":["a"],"limits":{"memory":"2G","cpus":1.5,"nice":10},"cwd":"/here"}]]`,
 		`steps: [{run: [a], retry: 1}, {run: [b]}]`: "" +
 			`[[{"OP_ID":"OP_RUN_COMMAND","argv":["a"],"retry":1,"cwd":"/here"},{"OP_ID":"OP_RUN_COMMAND","argv":["b"],"cwd":"/here"}]]`,
 		`{run: [a], env: {A: yes, B: 010, C: 1.50}}`: "" +
@@ -85,6 +87,7 @@ func TestMistakes(t *testing.T) {
 		`{run: [a], timeout: 0}`:                          `1:21: Can't parse value for 'timeout'`,
 		`{run: [a], timeout: soon}`:                       `1:21: timeout: "soon" is not a duration`,
 		`{run: [a], retry: 6}`:                            `1:19: Can't parse value for 'retry'`,
+		`{run: [a], limits: {memory: banana}}`:            `1:20: Can't parse value for 'limits': at memory want a size from 1MiB on`,
 		`{run: [a], retry: {times: 2, delay: soon}}`:      `1:19: Can't parse value for 'retry': at delay want a number of seconds`,
 		`{run: [a], retry: {delay: 1s}}`:                  `1:19: Can't parse value for 'retry': at times`,
 		`[{OP_ID: OP_TEST_DELAY, duration: 1, retry: 2}]`: `OP_TEST_DELAY`,

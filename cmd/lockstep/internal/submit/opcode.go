@@ -100,7 +100,7 @@ func parameterValue(kind, text string) (any, error) {
 	}
 	isJSON := json.Valid([]byte(text))
 	switch {
-	case (kind == retry.Wanted || "null or "+kind == limits.Wanted) && isJSON:
+	case (kind == retry.Wanted || kind == limits.Wanted) && isJSON:
 		return json.RawMessage(text), nil
 	case strings.HasPrefix(kind, "a list, each element "):
 		if isJSON && strings.HasPrefix(text, "[") {
