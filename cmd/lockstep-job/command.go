@@ -101,7 +101,7 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 		return err
 	}
 	err := retrySpawn(spawn, x.killed, time.After)
-	if inGroup := err; err != nil && x.group != nil && !x.limits.NeedsGroup() {
+	if inGroup := err; err != nil && !isShortage(err) && x.group != nil && !x.limits.NeedsGroup() {
 		x.closeGroup()
 		if err = retrySpawn(spawn, x.killed, time.After); err == nil {
 			x.withoutGroup(inGroup)

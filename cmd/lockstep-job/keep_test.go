@@ -387,21 +387,3 @@ func TestEachTryKeepsItsOutput(t *testing.T) {
 	b.begin(25)
 	require.NoDirExists(t, of, "of a job that had no tries yet")
 }
-
-// A command with a limit does not run where the limit cannot be enforced, also if its submission was on another node.
-func TestALimitIsNeverIgnored(t *testing.T) {
-	touched := filepath.Join(t.TempDir(), "touched")
-	input, err := json.Marshal(map[string]any{"argv": []string{"/bin/touch", touched}, "limits": map[string]any{"tasks": 5}})
-	require.NoError(t, err)
-	for cgroup, want := range map[string]string{
-		"":                                      "this node cannot limit the number of processes: its daemon has no control group for jobs",
-		filepath.Join(t.TempDir(), "none/jobs"): "is no control group of version 2 that exists",
-	} {
-		x := &execution{id: 7, livelock: "none", input: input, lease: &lease{cgroup: cgroup}, emit: func([]jobproc.LogEntry) {},
-			relay: newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), outflow.Position{}, false), nil, nil)}
-		outcome := x.runCommand(input)
-		require.True(t, outcome.Failed)
-		require.Contains(t, string(outcome.Result), want)
-		require.NoFileExists(t, touched)
-	}
-}

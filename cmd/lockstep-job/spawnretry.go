@@ -17,13 +17,16 @@ const (
 	spawnPauseMax   = time.Second
 )
 
+// isShortage reports whether a start has failed because of a limit of processes or for lack of memory.
+func isShortage(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) }
+
 // retrySpawn calls start until start succeeds, fails for a reason that does not pass, spawnRetryMax is over, or killed is
 // closed. It returns the last error. A start that fails has run nothing of the command, so nothing runs twice.
 func retrySpawn(start func() error, killed <-chan struct{}, after func(time.Duration) <-chan time.Time) error {
 	backoff := jobproc.Backoff{First: spawnPauseFirst, Max: spawnPauseMax}
 	for waited := time.Duration(0); ; {
 		err := start()
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOMEM) || waited >= spawnRetryMax {
+		if !isShortage(err) || waited >= spawnRetryMax {
 			return err
 		}
 		pause := backoff.Pause()
