@@ -165,7 +165,7 @@ func runAdd(ctx context.Context, opts addOptions, globals *cli.Globals, name str
 	globals.SayWhose(daemon)
 	s, _, err := fetch(ctx, daemon, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s is added, but its next time is unknown: %w", name, err)
 	}
 	if globals.JSON {
 		return cli.PrintJSON(globals.Streams.Out, struct {
