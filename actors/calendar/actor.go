@@ -44,7 +44,8 @@ func Props(c Config) *actor.Props {
 	kept := &c
 	return kit.NumberedProps(c.Env, "calendar", func(incarnation uint32) actor.Actor {
 		return &calendar{config: kept, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
-			lists: kit.NewAsker[*messages.ListJobsResult](c.Queue, incarnation), kills: kit.NewAsker[*messages.OrderJobsResult](c.Queue, incarnation),
+			lists:   kit.NewAsker[*messages.ListJobsResult](c.Queue, incarnation),
+			kills:   kit.NewAsker[*messages.OrderJobsResult](c.Queue, incarnation),
 			request: uint64(incarnation) << 32, schedules: map[string]*entry{}, jobs: map[int64]*entry{}, submitting: map[uint64]*entry{},
 			finding: map[uint64]func(actor.Context, *OwnerFound){}}
 	})
@@ -216,7 +217,8 @@ func (c *calendar) loadOne(ctx actor.Context, name string) {
 			c.config.Env.Log().WithFields(logrus.Fields{"schedule": name, "err": m.Failure.Text}).
 				Error("a schedule cannot be read; it does nothing until the next start of the daemon")
 		case err != nil:
-			c.config.Env.Log().WithFields(logrus.Fields{"schedule": name, "err": err}).Error("the file of a schedule cannot be used, and is quarantined")
+			c.config.Env.Log().WithFields(logrus.Fields{"schedule": name, "err": err}).
+				Error("the file of a schedule cannot be used, and is quarantined")
 			c.store.Quarantine(ctx, file, func(actor.Context, *messages.QuarantineFileResult) {})
 		default:
 			c.take(&entry{owed: true}, f)
@@ -245,7 +247,7 @@ func (c *calendar) take(e *entry, f *schedule.File) {
 			delete(c.jobs, id)
 		}
 	}
-	if e.file == nil || e.file.Cron != f.Cron || e.file.EveryUs != f.EveryUs || e.file.Zone != f.Zone || e.file.AnchorUs != f.AnchorUs || e.broken != nil {
+	if e.file == nil || e.broken != nil || e.file.AnchorUs != f.AnchorUs || !e.file.HasTimesOf(f.Definition) {
 		if e.rule, e.broken = f.Rule(c.config.Zones); e.broken != nil {
 			c.config.Env.Log().WithFields(logrus.Fields{"schedule": f.Name, "err": e.broken}).Error("the due times of a schedule cannot be computed")
 		}

@@ -92,7 +92,8 @@ func (c *calendar) changeUnknown(ctx actor.Context, m *Change, answer func(actor
 	}
 	if len(c.schedules) >= schedulesMax || own >= schedulesOfUserMax {
 		answer(ctx, failedChange(messages.WrongState, fmt.Sprintf(
-			"There are %d schedules, %d of them yours; there may be %d, and %d of one user: remove some", len(c.schedules), own, schedulesMax, schedulesOfUserMax)))
+			"There are %d schedules, %d of them yours; there may be %d, and %d of one user: remove some",
+			len(c.schedules), own, schedulesMax, schedulesOfUserMax)))
 		return
 	}
 	f := schedule.Make(m.Put.Definition, owner, m.By, c.now())
@@ -113,7 +114,8 @@ func (c *calendar) note(m *Change, what string) {
 // change changes a schedule on which nothing else is on its way.
 func (c *calendar) change(ctx actor.Context, e *entry, m *Change, answer func(actor.Context, *ChangeResult)) {
 	if owner := e.file.Owner.Key(); m.OnlyOf != "" && m.OnlyOf != owner {
-		answer(ctx, failedChange(messages.NotPermitted, fmt.Sprintf("schedule %s belongs to %s: to change it needs the role operate", m.Name, e.file.By)))
+		text := fmt.Sprintf("schedule %s belongs to %s: to change it needs the role operate", m.Name, e.file.By)
+		answer(ctx, failedChange(messages.NotPermitted, text))
 		return
 	}
 	put := func(f *schedule.File, what string) {
@@ -126,7 +128,8 @@ func (c *calendar) change(ctx actor.Context, e *entry, m *Change, answer func(ac
 	}
 	switch {
 	case m.Put != nil && !m.Put.Replace:
-		answer(ctx, failedChange(messages.WrongInput, fmt.Sprintf("There is a schedule %s already: remove it first, or use lockstep schedule apply", m.Name)))
+		text := fmt.Sprintf("There is a schedule %s already: remove it first, or use lockstep schedule apply", m.Name)
+		answer(ctx, failedChange(messages.WrongInput, text))
 	case m.Put != nil && same(m.Put.Definition, e.file.Definition) && schedule.OwnerOf(m.Put.Owner) == e.file.Owner:
 		answer(ctx, &ChangeResult{})
 	case m.Put != nil:

@@ -169,14 +169,11 @@ func (c *calendar) refuse(ctx actor.Context, e *entry, f firing, why string) {
 	c.write(ctx, e, f.next.Refused(f.Fire, why), nil)
 }
 
-// anyEnd is a dependency on the end of a job, whatever it is.
-var anyEnd = []string{"success", "error", "canceled"}
-
 // submit gives the jobs of a due time to the queue, which records them together with the file. They wait for the ends of the jobs after.
 func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*messages.JobDraft, after []int64) {
 	var depends []opcode.Dependency
 	for _, id := range after {
-		depends = append(depends, opcode.Dependency{Job: id, Statuses: anyEnd})
+		depends = append(depends, opcode.Dependency{Job: id, Statuses: []string{"success", "error", "canceled"}}) // any end
 	}
 	if depends != nil {
 		for _, draft := range jobs {
@@ -188,14 +185,15 @@ func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*message
 	e.firing, e.after = f, after
 	next := f.next.Fired(f.Fire, e.file)
 	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs, By: e.file.By, Submitter: c.submitterOf(e.file.Owner),
-		Firing: &messages.ScheduleFiring{Schedule: e.file.Name, DueUs: f.DueUs, File: next.Encode(), Before: e.file.Encode(), Version: next.Version,
-			By: f.By}})
+		Firing: &messages.ScheduleFiring{Schedule: e.file.Name, DueUs: f.DueUs, By: f.By,
+			File: next.Encode(), Before: e.file.Encode(), Version: next.Version}})
 	e.fired = next
 }
 
 // submitterOf is the submitter for the records of the jobs; nil: the daemon's user.
 func (c *calendar) submitterOf(owner schedule.Owner) []byte {
-	return c.config.Policy.SubmitterOf(access.Identity{UID: owner.UID, Login: access.NoUID, Name: owner.Name, Remote: owner.Remote, Role: owner.Role})
+	return c.config.Policy.SubmitterOf(
+		access.Identity{UID: owner.UID, Login: access.NoUID, Name: owner.Name, Remote: owner.Remote, Role: owner.Role})
 }
 
 // submitted takes the answer of the queue.
@@ -232,7 +230,11 @@ func (c *calendar) submitted(ctx actor.Context, m *messages.SubmitJobsResult) {
 
 // isRefusal reports whether the queue has refused jobs. Otherwise it has failed to record them, or the file has changed.
 func isRefusal(f *messages.Failure) bool {
-	return f.Class == messages.ClassQueueDrained || f.Class == messages.ClassQueueFull || f.Class == messages.ClassPrereq && f.Code != messages.Stale
+	switch f.Class {
+	case messages.ClassQueueDrained, messages.ClassQueueFull:
+		return true
+	}
+	return f.Class == messages.ClassPrereq && f.Code != messages.Stale
 }
 
 // outcomeUnknown reads the file of a schedule whose submission the queue does not have: it was recorded by a former incarnation, or never.

@@ -137,7 +137,8 @@ func (c *calendar) inTurn(ctx actor.Context, e *entry, do func(actor.Context)) {
 
 // failed leaves a schedule busy until its file has been read again.
 func (c *calendar) failed(ctx actor.Context, e *entry, why string) {
-	c.config.Env.Log().WithFields(logrus.Fields{"schedule": e.file.Name, "err": why}).Warn("a schedule cannot be written; it goes on in a moment")
+	c.config.Env.Log().WithFields(logrus.Fields{"schedule": e.file.Name, "err": why}).
+		Warn("a schedule cannot be written; it goes on in a moment")
 	e.busy, e.why = true, why
 	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), failurePause, ctx.Self(), &readAgain{e})
 }

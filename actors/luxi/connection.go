@@ -88,7 +88,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		*messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult,
 		*messages.GetStartErrorResult, *messages.GetFailingWritesResult,
 		*distributor.GetNodesResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *inquirer.AskResult,
-		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult, *calendar.ChangeResult, *calendar.ListResult, *features.AskResult,
+		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult, *features.AskResult,
+		*calendar.ChangeResult, *calendar.ListResult,
 		*audit.Recorded, *audit.LookResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:

@@ -37,8 +37,8 @@ const (
 // Without it the start is the first. Job processes of an older version ignore it.
 const StartEnvName = "LOCKSTEP_START"
 
-// CgroupEnvName is the variable by which a process gets the control group below which it makes a group for each command. Without it commands
-// run in the group of the process.
+// CgroupEnvName is the variable by which a process gets the control group below which it makes a group for each command. Without it
+// commands run in the group of the process.
 const CgroupEnvName = "LOCKSTEP_JOB_CGROUP"
 
 // LeaseGuard decides how a process ends itself, and its command before, when the lease is over. The zero value is that of

@@ -11,8 +11,8 @@ import (
 )
 
 // IsShared reports whether all nodes of a cluster have this file: jobs and their records, serial, drain flag,
-// configuration, settings, durations, sessions of the console, grants, features of the members, schedules, the audit log and the keys of queries
-// about the configuration. Only the master has locks, because their owners are its processes. A node's journal and history of the
+// configuration, settings, durations, sessions of the console, grants, features of the members, schedules, the audit log and the keys of
+// queries about the configuration. Only the master has locks, because their owners are its processes. A node's journal and history of the
 // configuration are its own.
 func IsShared(file string) bool {
 	switch dir := path.Dir(file); {

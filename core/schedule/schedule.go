@@ -242,10 +242,15 @@ func Make(d Definition, owner Owner, by string, now time.Time) *File {
 // anchor is a whole second, so that the times of periods of whole seconds are.
 func anchor(now time.Time) int64 { return now.Add(time.Second - 1).Truncate(time.Second).UnixMicro() }
 
+// HasTimesOf reports whether two definitions have the same rule of due times.
+func (d *Definition) HasTimesOf(other Definition) bool {
+	return d.Cron == other.Cron && d.EveryUs == other.EveryUs && d.Zone == other.Zone
+}
+
 // Redefine is the schedule with another definition, and its history. If the times are others, they begin after now.
 func (f *File) Redefine(d Definition, owner Owner, by string, now time.Time) *File {
 	next := f.clone()
-	if d.Cron != f.Cron || d.EveryUs != f.EveryUs || d.Zone != f.Zone {
+	if !f.HasTimesOf(d) {
 		next.AnchorUs, next.LastUs = anchor(now), max(now.UnixMicro(), f.LastUs)
 		next.settleOwed()
 	}

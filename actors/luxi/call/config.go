@@ -52,8 +52,6 @@ type Config struct {
 	Grants *actor.PID
 	// GrantsUnknown is true until the first grants.Changed, if there is an actor that sends it. What the Policy refuses waits for it.
 	GrantsUnknown bool
-	// ZoneData says in words which data of time zones this daemon uses.
-	ZoneData string
 	// Calendar keeps the schedules; nil: there are none.
 	Calendar *actor.PID
 	// Features is the actor of package features; nil: the daemon belongs to no cluster of several nodes.
@@ -73,6 +71,8 @@ type About struct {
 	// Console returns the address of this node's console, as "http://127.0.0.1:5080/ui/"; "" while there is none. It may be
 	// called on any goroutine. nil: there is none.
 	Console func() string
+	// ZoneData says in words which data this daemon uses for a time zone. It may be called on any goroutine, and reads files. nil: "".
+	ZoneData func(zone string) string
 	// Monitor is the same for the address of this node's MonD, as "http://127.0.0.1:1815".
 	Monitor func() string
 	// ArchiveAfter is what the daemon's options say of ended jobs; the setting overrides it. 0: they stay in the queue.

@@ -41,11 +41,14 @@ func lockstepSchedules(c *request, ctx actor.Context, args []json.RawMessage) er
 			c.Fail(ctx, messages.PrereqFailure(messages.UnknownEntity, fmt.Sprintf("There is no schedule %s: see lockstep schedule list", *name)))
 			return
 		}
-		all := answer.Schedules{Schedules: []answer.Schedule{}, ZoneData: c.Config.ZoneData}
+		all := answer.Schedules{Schedules: []answer.Schedule{}}
 		for _, shown := range a.Schedules {
 			s := scheduleOf(shown)
 			if name != nil {
 				addDetails(&s, shown.File)
+				if data := c.Config.About.ZoneData; data != nil && s.Zone != "" {
+					all.ZoneData = data(s.Zone)
+				}
 			}
 			all.Schedules = append(all.Schedules, s)
 		}
@@ -59,7 +62,8 @@ func scheduleOf(shown calendar.Shown) answer.Schedule {
 	seconds := func(us int64) float64 { return float64(us) / 1e6 }
 	s := answer.Schedule{Name: f.Name, Cron: f.Cron, EverySecs: seconds(f.EveryUs), Zone: f.Zone,
 		Overlap: string(f.Overlap), CatchUp: string(f.CatchUp), WithinSecs: seconds(f.WithinUs), JitterSecs: seconds(f.JitterUs), State: "active",
-		Owner: f.By, Next: answer.Time{Time: shown.Next}, Running: append([]int64{}, f.Open...), Missed: f.Missed, Success: answer.TimeOf(f.SuccessUs)}
+		Owner: f.By, Next: answer.Time{Time: shown.Next}, Running: append([]int64{}, f.Open...), Missed: f.Missed,
+		Success: answer.TimeOf(f.SuccessUs)}
 	if f.EveryUs > 0 {
 		s.Anchor = answer.TimeOf(f.AnchorUs)
 	}
@@ -67,7 +71,8 @@ func scheduleOf(shown calendar.Shown) answer.Schedule {
 	case shown.Broken != "":
 		s.State, s.Why = "broken", shown.Broken
 	case shown.Stopped:
-		s.State, s.Why = "stopped", fmt.Sprintf("its last due time, %s, is more than a day ahead of the clock: lockstep schedule resume %s starts it from now",
+		s.State = "stopped"
+		s.Why = fmt.Sprintf("its last due time, %s, is more than a day ahead of the clock: lockstep schedule resume %s starts it from now",
 			time.UnixMicro(f.LastUs).UTC().Format(time.RFC3339), f.Name)
 	case f.Paused:
 		s.State, s.Until = "paused", answer.TimeOf(f.UntilUs)
@@ -125,7 +130,8 @@ func lockstepPutSchedule(c *request, ctx actor.Context, args []json.RawMessage) 
 	if err != nil {
 		return err
 	}
-	if err := c.checkSchedule(&d); err != nil {
+	made, err := c.checkSchedule(&d)
+	if err != nil {
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			return err
@@ -133,7 +139,12 @@ func lockstepPutSchedule(c *request, ctx actor.Context, args []json.RawMessage) 
 		c.Fail(ctx, messages.PrereqFailure(messages.WrongInput, fmt.Sprintf("schedule %.80s: %v", d.Name, err)))
 		return nil
 	}
-	c.AskKnown(ctx, replication.Schedules, func(ctx actor.Context) {
+	needed, refusal := c.featuresOf(made, len(c.Config.Policy.SubmitterOf(owner)) > 0)
+	if refusal != "" {
+		c.Fail(ctx, messages.PrereqFailure(messages.WrongState, refusal))
+		return nil
+	}
+	c.askAllKnown(ctx, append(needed, replication.Schedules), func(ctx actor.Context) {
 		c.changeSchedule(ctx, calendar.Change{Name: d.Name, By: by, Put: &calendar.Put{Definition: d, Owner: owner, Replace: options.Replace}})
 	})
 	return nil
@@ -151,20 +162,20 @@ func (c *request) scheduleOwner(as *access.Submitter) (owner access.Identity, by
 	return owner, owner.String(), c.Config.Policy.Check(c.From, access.Need{Role: access.Admin, To: "run commands as another user"})
 }
 
-// checkSchedule completes a definition, and reports why it cannot be used; nil: it can. The error for what the client may not submit is an
+// checkSchedule completes a definition, and returns its jobs, or why it cannot be used. The error for what the client may not submit is an
 // *access.Refusal.
-func (c *request) checkSchedule(d *schedule.Definition) error {
+func (c *request) checkSchedule(d *schedule.Definition) ([]*messages.JobDraft, error) {
 	if err := d.Complete(rules.LoadZone); err != nil {
-		return err
+		return nil, err
 	}
 	ops := make([][]json.RawMessage, len(d.Jobs))
 	for i, j := range d.Jobs {
 		ops[i] = j.Ops
 		if len(j.Ops) == 0 {
-			return errors.New("a job needs at least one opcode")
+			return nil, errors.New("a job needs at least one opcode")
 		}
 		if err := record.CheckName(j.Name); j.Name != "" && err != nil {
-			return err
+			return nil, err
 		}
 	}
 	made, mistakes, err := draftJobs(c.Call, ops, 1)
@@ -173,18 +184,18 @@ func (c *request) checkSchedule(d *schedule.Definition) error {
 	}
 	switch {
 	case mistakes != nil:
-		return errors.New(drafts.Placed(ops, mistakes[0]))
+		return nil, errors.New(drafts.Placed(ops, mistakes[0]))
 	case err != nil:
-		return err
+		return nil, err
 	}
 	for _, draft := range made {
 		for _, op := range draft.Ops {
 			if op.Secrets != nil {
-				return errors.New("a schedule takes no secrets, since they are never on a disk: let the command read them from a file of its own")
+				return nil, errors.New("a schedule takes no secrets, since they are never on a disk: let the command read them from a file of its own")
 			}
 		}
 	}
-	return nil
+	return made, nil
 }
 
 // scheduleOrders are the orders of LockstepOrderSchedule.

@@ -15,12 +15,9 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/drafts"
 	"lockstep/core/job"
-	"lockstep/core/limits"
 	"lockstep/core/opcode"
 	"lockstep/core/queuecopy"
 	"lockstep/core/record"
-	"lockstep/core/replication"
-	"lockstep/core/retry"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -210,59 +207,14 @@ func submit(c *request, ctx actor.Context, m *messages.SubmitJobs, options submi
 	})
 }
 
-// submitNow hands jobs to the queue. Jobs of another user than the daemon's are refused while a member of the cluster does not know
-// submitters: as the master it would run them as its own user. So are jobs that may be tried again, start at a time, or have limits, while a
-// member does not know that, and jobs with limits that this node cannot enforce.
+// submitNow hands jobs to the queue, unless a member of the cluster or this node could not run them as they are (featuresOf).
 func submitNow(c *request, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
-	var needed []string
-	if len(m.Submitter) > 0 {
-		needed = append(needed, replication.Submitters)
-	}
-	if slices.ContainsFunc(m.Jobs, mayBeTriedAgain) {
-		needed = append(needed, replication.Tries)
-	}
-	if slices.ContainsFunc(m.Jobs, func(draft *messages.JobDraft) bool { return draft.AtUs > 0 }) {
-		needed = append(needed, replication.StartTimes)
-	}
-	limited, refusal := limitsOf(m.Jobs, c.Config.About.Limits)
+	needed, refusal := c.featuresOf(m.Jobs, len(m.Submitter) > 0)
 	if refusal != "" {
 		c.Fail(ctx, messages.PrereqFailure(messages.WrongState, refusal))
 		return
 	}
-	if limited {
-		needed = append(needed, replication.Limits)
-	}
 	c.askAllKnown(ctx, needed, func(ctx actor.Context) { toQueue(c, ctx, m, then) })
-}
-
-// limitsOf reports whether a command of the jobs has limits, and why this node cannot enforce them.
-func limitsOf(drafts []*messages.JobDraft, node limits.Node) (limited bool, refusal string) {
-	for _, draft := range drafts {
-		for _, op := range draft.Ops {
-			l, err := limits.Of(op.Input)
-			if err != nil || l == (limits.Limits{}) { // Parse has refused what cannot be read
-				continue
-			}
-			if refusal = node.Refusal(l); refusal != "" {
-				return true, refusal
-			}
-			limited = true
-		}
-	}
-	return limited, ""
-}
-
-func mayBeTriedAgain(draft *messages.JobDraft) bool {
-	return slices.ContainsFunc(draft.Ops, func(op *messages.OpDraft) bool { return retry.Of(op.Input).Times > 0 })
-}
-
-// askAllKnown calls then if all members of the cluster know these features.
-func (c *request) askAllKnown(ctx actor.Context, needed []string, then func(actor.Context)) {
-	if len(needed) == 0 {
-		then(ctx)
-		return
-	}
-	c.AskKnown(ctx, needed[0], func(ctx actor.Context) { c.askAllKnown(ctx, needed[1:], then) })
 }
 
 // toQueue hands jobs to the queue. The question is sent once: a second one would submit the jobs twice.

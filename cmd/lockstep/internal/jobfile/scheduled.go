@@ -27,6 +27,9 @@ func (s Submission) CheckScheduled() error {
 				}
 			}
 		}
+		if job.at != nil || job.delay != nil {
+			m.addf(job.At, `a job of a schedule has no "at" and no "delay": it starts at the due times of the schedule`)
+		}
 		if job.depends == nil {
 			continue
 		}

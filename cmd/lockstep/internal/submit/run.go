@@ -144,6 +144,7 @@ func (o *runOptions) register(globals *cli.Globals, command *cobra.Command) {
 	o.needs.registerAfter(flags)
 	completion.Flag(command, "name", completion.Names(globals))
 	completion.Flag(command, "after", completion.Jobs(globals))
+	o.Start.register(command)
 	o.registerCommand(command)
 }
 
@@ -156,7 +157,6 @@ func (o *runOptions) registerCommand(command *cobra.Command) {
 		"`LABEL` of jobs that take about as long as each other; they are compared with each other, not with all runs of the program")
 	flags.Var(term.DurationFlag{Value: &o.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
 	o.Retry.register(command)
-	o.Start.register(command)
 	o.Limits.register(command)
 	flags.StringArrayVar(&o.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
 	flags.StringVar(&o.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")

@@ -30,6 +30,7 @@ import (
 	"lockstep/edge/getent"
 	"lockstep/edge/jobprocess"
 	"lockstep/edge/ownerwatch"
+	"lockstep/edge/zones"
 	"lockstep/persistence"
 	"lockstep/supervisor"
 )
@@ -151,6 +152,7 @@ func (d *Service) LoadSettings(livelock string) error {
 			RemoveArchivedAfter: c.RemoveArchivedAfter(),
 			Console:             d.RemoteAPI.ConsoleAddress,
 			Monitor:             func() string { return d.Mond.Address() },
+			ZoneData:            zones.Data,
 		},
 	}
 	return nil
