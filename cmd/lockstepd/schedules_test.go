@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,7 +88,11 @@ func TestAScheduleFiresOnce(t *testing.T) {
 	}, patience, 20*time.Millisecond)
 	for _, j := range listed {
 		require.Equal(t, "tick", j.Name)
+		require.Equal(t, "tick", j.Schedule.Name)
+		require.True(t, seen[j.Schedule.Due.UnixMicro()] || j.Schedule.Due.After(s.History[0].Due.Time))
 	}
+	out, _ := d.client("info", fmt.Sprint(listed[0].ID))
+	require.Contains(t, out, "Schedule:  tick, due ")
 }
 
 // What the queue refuses is missed, with the reason, and made up for.

@@ -124,8 +124,16 @@ type ListedJob struct {
 	// At is the time before which the job was not to start, by its submission or a later order; nil: it could start at once. Jobs that have
 	// started have it, too.
 	At *Time `json:"at_ts,omitempty"`
+	// Schedule is the due time of a schedule that has submitted the job, or at which somebody has run the schedule; nil: none has.
+	Schedule *DueTime `json:"schedule,omitempty"`
 	// Tries are the ended tries of its opcodes in their order, except for the last try of each.
 	Tries []EndedTry `json:"tries,omitempty"`
+}
+
+// DueTime is a due time of a schedule.
+type DueTime struct {
+	Name string `json:"name"` // of the schedule
+	Due  Time   `json:"due_ts"`
 }
 
 // EndedTry is a try of an opcode that has failed and was not the last one.

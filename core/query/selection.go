@@ -236,6 +236,10 @@ func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
 	if info.AtUs > 0 {
 		dst = appendTime(append(dst, `,"at_ts":`...), info.AtUs)
 	}
+	if info.Schedule != "" {
+		dst = appendText(append(dst, `,"schedule":{"name":`...), info.Schedule)
+		dst = append(appendTime(append(dst, `,"due_ts":`...), info.ScheduleDueUs), '}')
+	}
 	if len(info.Tries) > 0 {
 		dst = appendJSON(append(dst, `,"tries":`...), triesOf(info))
 	}

@@ -42,7 +42,7 @@ func newMetrics(s *Server) *metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("lockstep_rapi_connections", "Connections of the remote API's clients.", func() float64 { return float64(s.Connections()) }),
 		gauge("lockstep_rapi_event_listeners", "Clients that listen to events.", func() float64 { return float64(s.streams.Len()) }),
-		&queueCollector{server: s}, &actorCollector{server: s}, &distributionCollector{server: s})
+		&queueCollector{server: s}, &actorCollector{server: s}, &distributionCollector{server: s}, &scheduleCollector{server: s})
 	if s.config.Feed != nil {
 		m.registry.MustRegister(s.config.Feed.collectors()...)
 	}

@@ -70,8 +70,16 @@ type jobInfo struct {
 	// Due is when a pending job may start; nil: at once.
 	Due *client.Timestamp `json:"due,omitempty"`
 	// At is before which time the job was not to start; nil: it could start at once.
-	At      *client.Timestamp `json:"at,omitempty"`
-	Opcodes []opcodeInfo      `json:"opcodes"`
+	At *client.Timestamp `json:"at,omitempty"`
+	// Schedule is the due time of a schedule that has submitted the job; nil: none has.
+	Schedule *dueTime     `json:"schedule,omitempty"`
+	Opcodes  []opcodeInfo `json:"opcodes"`
+}
+
+// dueTime is a due time of a schedule.
+type dueTime struct {
+	Name string           `json:"name"`
+	Due  client.Timestamp `json:"due"`
 }
 
 // opcodeInfo is one opcode of a job. Parameters contain OP_ID and the reason trail.
@@ -173,6 +181,9 @@ func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) err
 			job.Name, job.Result, job.User, job.Parent = listed.Name, listed.Result, listed.User, listed.Parent
 			job.UserName, job.RunAs = record.User(job.User), listed.RunAs
 			job.Due, job.At = (*client.Timestamp)(listed.Due), (*client.Timestamp)(listed.At)
+			if s := listed.Schedule; s != nil {
+				job.Schedule = &dueTime{s.Name, client.Timestamp(s.Due)}
+			}
 			for _, t := range listed.Tries {
 				if t.Opcode < len(job.Opcodes) {
 					op := &job.Opcodes[t.Opcode]

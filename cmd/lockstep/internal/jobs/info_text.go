@@ -53,6 +53,9 @@ func (p infoPrinter) job(job jobInfo) {
 	if job.Due != nil {
 		p.line(1, "Due", term.FullClock(p.now, job.Due.Time)+p.left(job.Due.Time))
 	}
+	if s := job.Schedule; s != nil {
+		p.line(1, "Schedule", term.Visible(s.Name)+", due "+term.FullClock(p.now, s.Due.Time))
+	}
 	p.moment(1, "Received", job.Received, "")
 	ready := job.Received
 	if job.At != nil && job.At.After(ready.Time) {
