@@ -32,7 +32,7 @@ type clusterNode struct {
 
 // foundCluster makes a cluster in which all nodes are voters with equal disks, and the oracle that knows what was committed.
 func (w *World) foundCluster() {
-	w.disk = simdisk.New("queue", "queue/archive", "queue/quarantine", "audit")
+	w.disk = simdisk.New(paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir, paths.AuditDir, paths.ScheduleDir)
 	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.RunningJobs{}}
 	w.log = consensus.NewLog(w.kernel, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
 	w.log.Mutations = w.mutations.Log
