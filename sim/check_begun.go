@@ -39,6 +39,8 @@ func (c *checkBegun) See(w *World, event any) error {
 		}
 		c.ended[p.livelock] = deadProcess{begun: begun, exit: p.exitText}
 		c.tries[p.job] = c.ended[p.livelock]
+	case processSpawned: // the end of the process before it says nothing of this one, which may hang after it has removed its lock file
+		delete(c.tries, e.job)
 	case powerLost:
 		clear(c.tries)
 		clear(c.ended)
