@@ -16,8 +16,8 @@ func clusterCheckers() []Checker {
 		&checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{}, checkRest{}, &checkClientOrders{}, &checkConfd{},
 		&checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkFollowed{}, &checkPrograms{}, checkConnections{},
 		&checkFence{}, &checkProgress{}, &checkAudited{}, &checkRoles{}, &checkSubmitters{},
-		&checkFence{}, &checkProgress{}, &checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{},
-		&checkStartTimes{},
+		&checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{},
+		&checkStartTimes{}, &checkFirings{},
 	}
 }
 

@@ -36,6 +36,8 @@ func TestCheckersBite(t *testing.T) {
 		bites[c.Name()] = true // TestTryCheckersBite
 	}
 	bites[(&checkStartTimes{}).Name()] = true // TestTimeCheckersBite
+	bites[(&checkFirings{}).Name()] = true    // TestScheduleCheckersBite
+	bites[(&checkHistories{}).Name()] = true
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string
