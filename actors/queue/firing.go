@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/kit"
 	"lockstep/core/paths"
 	"lockstep/core/schedule"
 	"lockstep/messages"
@@ -65,31 +66,63 @@ func (q *queue) takeBackFirings(ctx actor.Context, serial int64, then func(actor
 		if m.Failure != nil {
 			panic(fmt.Errorf("list the schedules: %w", m.Failure))
 		}
-		open := 1
-		var restored []*messages.FileWrite
-		done := func(ctx actor.Context) {
-			if open--; open == 0 {
-				q.restoreSchedules(ctx, restored, then)
-			}
-		}
+		var files []string
 		for _, base := range m.Names {
-			file := paths.ScheduleDir + "/" + base
-			if _, is := paths.ParseSchedulePath(file); !is {
-				continue
+			if _, is := paths.ParseSchedulePath(paths.ScheduleDir + "/" + base); is {
+				files = append(files, paths.ScheduleDir+"/"+base)
 			}
-			open++
-			q.store.Read(ctx, "schedules", file, func(ctx actor.Context, r *messages.ReadFileResult) {
-				if f, err := schedule.Decode(r.Content); err == nil && r.Failure == nil {
-					if back := f.TakeBack(serial); back != f {
-						q.config.Env.Log().WithFields(logrus.Fields{"schedule": f.Name}).Info("a firing was not recorded, and is taken back")
-						restored = append(restored, &messages.FileWrite{Op: "restore-schedule", Path: file, Content: back.Encode()})
-					}
-				}
-				done(ctx)
-			})
 		}
-		done(ctx)
+		t := &takenBack{queue: q, serial: serial, then: then}
+		t.read(ctx, files, 0)
 	})
+}
+
+// takenBack are the schedules from which firings are taken back.
+type takenBack struct {
+	queue    *queue
+	serial   int64
+	restored []*messages.FileWrite
+	then     func(actor.Context)
+}
+
+// read reads files of schedules in parallel. Files that cannot be read are read again after a pause, as those of jobs (rereadFailed). After
+// that a firing in them counts as recorded.
+func (t *takenBack) read(ctx actor.Context, files []string, tries int) {
+	open, failed := len(files), []string(nil)
+	if open == 0 {
+		t.queue.restoreSchedules(ctx, t.restored, t.then)
+	}
+	for _, file := range files {
+		t.queue.store.Read(ctx, "schedules", file, func(ctx actor.Context, m *messages.ReadFileResult) {
+			if m.Failure != nil && !m.Missing {
+				failed = append(failed, file)
+			} else if f, err := schedule.Decode(m.Content); err == nil {
+				t.take(file, f)
+			}
+			if open--; open == 0 {
+				t.readFailed(ctx, failed, tries)
+			}
+		})
+	}
+}
+
+func (t *takenBack) take(file string, f *schedule.File) {
+	if back := f.TakeBack(t.serial); back != f {
+		t.queue.config.Env.Log().WithFields(logrus.Fields{"schedule": f.Name}).Info("a firing was not recorded, and is taken back")
+		t.restored = append(t.restored, &messages.FileWrite{Op: "restore-schedule", Path: file, Content: back.Encode()})
+	}
+}
+
+func (t *takenBack) readFailed(ctx actor.Context, files []string, tries int) {
+	if len(files) == 0 || tries == rereadLimit {
+		for _, file := range files {
+			t.queue.config.Env.Log().WithField("path", file).Error("the file of a schedule cannot be read; its last due time may get no jobs")
+		}
+		t.read(ctx, nil, tries)
+		return
+	}
+	t.queue.recovery.retry = func(ctx actor.Context) { t.read(ctx, files, tries+1) }
+	kit.SendAfter(t.queue.config.Env.Clock(), ctx.ActorSystem(), rereadPause<<tries, ctx.Self(), &rereadDue{t.queue.incarnation})
 }
 
 func (q *queue) restoreSchedules(ctx actor.Context, files []*messages.FileWrite, then func(actor.Context)) {
