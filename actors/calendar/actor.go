@@ -9,6 +9,8 @@
 package calendar
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -39,11 +41,12 @@ type Config struct {
 	Zones     schedule.Zones
 }
 
-// Props describes the calendar, the actor that submits the jobs of schedules. The catalogue and the grants survive a restart.
+// Props describes the calendar, the actor that submits the jobs of schedules. The catalogue, the grants and the numbers of submissions
+// survive a restart.
 func Props(c Config) *actor.Props {
-	kept := &c
+	kept, sent := &c, map[uint64]bool{}
 	return kit.NumberedProps(c.Env, "calendar", func(incarnation uint32) actor.Actor {
-		return &calendar{config: kept, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
+		return &calendar{config: kept, sent: sent, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
 			lists:   kit.NewAsker[*messages.ListJobsResult](c.Queue, incarnation),
 			kills:   kit.NewAsker[*messages.OrderJobsResult](c.Queue, incarnation),
 			request: uint64(incarnation) << 32, schedules: map[string]*entry{}, jobs: map[int64]*entry{}, submitting: map[uint64]*entry{},
@@ -52,13 +55,17 @@ func Props(c Config) *actor.Props {
 }
 
 type calendar struct {
-	config      *Config // of all incarnations
+	config *Config // of all incarnations
+	// sent are the submissions of all incarnations that the queue may still have. Until they have an outcome the files are not read: they do
+	// not show what such a submission writes, and its due time would fire twice.
+	sent        map[uint64]bool
 	incarnation uint32
 	store       *store.Client
 	lists       kit.Asker[*messages.ListJobsResult]
 	kills       kit.Asker[*messages.OrderJobsResult]
 	request     uint64 // number of the last submission or question about an owner
 
+	announced  bool // the queue has started
 	reading    int  // files that are being read; the schedules are complete when it is 0
 	loaded     bool // the files were read
 	deferred   kit.Deferred[any]
@@ -137,7 +144,7 @@ func (c *calendar) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.QueueStarted:
 		c.queueStarted(ctx, m)
 	case *loadAgain:
-		c.load(ctx)
+		c.loadSettled(ctx)
 	case *looked:
 		if m.timer == c.timer {
 			c.look(ctx)
@@ -177,13 +184,19 @@ func (c *calendar) handle(ctx actor.Context, message any, sender *actor.PID) {
 // queueStarted goes on with an incarnation of the queue: it has restored the files of firings that were not recorded.
 func (c *calendar) queueStarted(ctx actor.Context, m *messages.QueueStarted) {
 	ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
-	if !c.loaded && c.reading == 0 {
-		c.load(ctx)
-	}
+	c.announced = true
+	c.loadSettled(ctx)
 	c.lists.Started(ctx, m.Incarnation)
 	c.kills.Started(ctx, m.Incarnation)
-	for number := range c.submitting {
+	for _, number := range slices.Sorted(maps.Keys(c.sent)) {
 		ctx.Request(c.config.Queue, &messages.CheckSubmission{Request: number})
+	}
+}
+
+// loadSettled reads all files, unless they were read or a submission may still change one.
+func (c *calendar) loadSettled(ctx actor.Context) {
+	if c.announced && !c.loaded && c.reading == 0 && len(c.sent) == 0 {
+		c.load(ctx)
 	}
 }
 

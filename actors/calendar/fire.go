@@ -181,7 +181,7 @@ func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*message
 		}
 	}
 	c.request++
-	c.submitting[c.request] = e
+	c.submitting[c.request], c.sent[c.request] = e, true
 	e.firing, e.after = f, after
 	next := f.next.Fired(f.Fire, e.file)
 	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs, By: e.file.By, Submitter: c.submitterOf(e.file.Owner),
@@ -198,8 +198,10 @@ func (c *calendar) submitterOf(owner schedule.Owner) []byte {
 
 // submitted takes the answer of the queue.
 func (c *calendar) submitted(ctx actor.Context, m *messages.SubmitJobsResult) {
+	delete(c.sent, m.Request)
 	e := c.submitting[m.Request]
-	if e == nil {
+	if e == nil { // of a former incarnation
+		c.loadSettled(ctx)
 		return
 	}
 	delete(c.submitting, m.Request)
@@ -239,11 +241,15 @@ func isRefusal(f *messages.Failure) bool {
 
 // outcomeUnknown reads the file of a schedule whose submission the queue does not have: it was recorded by a former incarnation, or never.
 func (c *calendar) outcomeUnknown(ctx actor.Context, request uint64) {
-	if e := c.submitting[request]; e != nil {
-		delete(c.submitting, request)
-		e.firing.answer(ctx, messages.GenericFailure("It is not known whether the schedule has run: look at its history"))
-		c.reread(ctx, e)
+	delete(c.sent, request)
+	e := c.submitting[request]
+	if e == nil { // of a former incarnation
+		c.loadSettled(ctx)
+		return
 	}
+	delete(c.submitting, request)
+	e.firing.answer(ctx, messages.GenericFailure("It is not known whether the schedule has run: look at its history"))
+	c.reread(ctx, e)
 }
 
 // kill ends jobs in whose place others were submitted.
