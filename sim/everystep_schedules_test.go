@@ -11,23 +11,26 @@ import (
 // twoSchedules defines a schedule whose jobs wait for each other and one whose jobs replace each other, and removes them after some due times.
 func twoSchedules(w *World) (done func() bool) {
 	k := &scheduleWork{world: w, busy: 2}
-	schedule := func(name, op, overlap string, period time.Duration) {
+	schedule := func(definition map[string]any, lives time.Duration) {
 		c := w.newClient()
-		definition := map[string]any{
-			"name": name, "every_us": period.Microseconds(), "overlap": overlap, "catch_up": "all",
-			"jobs": []any{map[string]any{"ops": []json.RawMessage{OpSpec(op).Encode(scheduleTag + name)}}},
-		}
 		c.whenReady(func() {
 			k.untilDone(c, "LockstepPutSchedule", []any{definition, map[string]any{"replace": true}}, func() {
-				c.later(2*period+period/2, func() {
-					k.untilDone(c, "LockstepOrderSchedule", []any{name, "remove", nil}, func() { k.busy-- })
+				c.later(lives, func() {
+					k.untilDone(c, "LockstepOrderSchedule", []any{definition["name"], "remove", nil}, func() { k.busy-- })
 				})
 			})
 		})
 	}
-	schedule("waits", "run run_for=1.2", "queue", time.Second)
-	schedule("replaces", "run run_for=3 locks=node/a", "replace", 2*time.Second)
+	schedule(scheduleOf("waits", "run run_for=1.2", "queue", time.Second), 2500*time.Millisecond)
+	schedule(scheduleOf("replaces", "run run_for=3 locks=node/a", "replace", 2*time.Second), 5*time.Second)
 	return k.done
+}
+
+func scheduleOf(name, op, overlap string, period time.Duration) map[string]any {
+	return map[string]any{
+		"name": name, "every_us": period.Microseconds(), "overlap": overlap, "catch_up": "all",
+		"jobs": []any{map[string]any{"ops": []json.RawMessage{OpSpec(op).Encode(scheduleTag + name)}}},
+	}
 }
 
 // Schedules go on after a fault at every step: a crash of the daemon, a power loss, the death of a process, a panic, an error of the disk.

@@ -156,6 +156,13 @@ func TestKeptTrySeeds(t *testing.T) {
 		"testdata/tries-seeds.txt")
 }
 
+// TestKeptScheduleSeeds runs kept seeds of one node with the usual flags of lockstep-sim run, and clients with schedules.
+func TestKeptScheduleSeeds(t *testing.T) {
+	keptSeeds(t, runOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds,
+		Removals: RemovalSeeds, Programs: ProgramSeeds, Crowd: CrowdSeeds, Ganeti: GanetiSeeds, Followers: FollowerSeeds, Progress: ProgressSeeds,
+		Users: UserSeeds, Tries: TrySeeds, Times: TimeSeeds, Schedules: 1}, "testdata/schedule-seeds.txt")
+}
+
 func keptSeeds(t *testing.T, o runOptions, path string) {
 	file, err := os.Open(path)
 	require.NoError(t, err)
