@@ -8,7 +8,7 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// twoSchedules defines a schedule whose jobs wait for each other and one whose jobs replace each other, and removes them after some due times.
+// twoSchedules defines a schedule whose jobs wait for each other and one whose jobs replace each other, and removes them later.
 func twoSchedules(w *World) (done func() bool) {
 	k := &scheduleWork{world: w, busy: 2}
 	schedule := func(definition map[string]any, lives time.Duration) {

@@ -24,9 +24,10 @@ func TestAFormerSubmissionEndsBeforeTheFilesAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+				delay := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1}`)
 				daemon := access.Submitter{UID: 7}
 				definition := schedule.Definition{Name: "nightly", EveryUs: time.Second.Microseconds(), Overlap: schedule.Allow, CatchUp: schedule.All,
-					WithinUs: time.Hour.Microseconds(), Jobs: []schedule.Job{{Ops: []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1}`)}}}}
+					WithinUs: time.Hour.Microseconds(), Jobs: []schedule.Job{{Ops: []json.RawMessage{delay}}}}
 				file := schedule.Make(definition, schedule.Owner{Submitter: daemon}, "root", e.Clock.Now())
 				reads := 0
 				store, queue := e.Probe("store"), e.Probe("queue")
