@@ -35,9 +35,9 @@ const browserDice = 0xb0b5
 // untilExpiry is when sessions of an earlier daemon expire, after the begin of the run.
 var untilExpiry = []time.Duration{-time.Minute, -2 * time.Second, 3 * time.Second, 5 * time.Second, 8 * time.Second, time.Minute}
 
-func newBrowsers(w *World, count, visits int, schedule *Schedule) *browsers {
+func newBrowsers(w *World, count, visits int, recipe *Recipe) *browsers {
 	dice := rand.NewPCG(w.options.Seed, browserDice)
-	k := &browsers{world: w, rng: rand.New(dice), requests: newRequestLog(dice, schedule), left: visits, busy: count}
+	k := &browsers{world: w, rng: rand.New(dice), requests: newRequestLog(dice, recipe), left: visits, busy: count}
 	if len(w.nodes) == 1 {
 		k.leaveSessions()
 	}

@@ -29,9 +29,9 @@ const ConfigSeeds = 16
 // configDice separates the dice of this work from others of the same seed.
 const configDice = 0xc0f1c
 
-func newConfigWork(w *World, clients, sessions int, schedule *Schedule) *configWork {
+func newConfigWork(w *World, clients, sessions int, recipe *Recipe) *configWork {
 	dice := rand.NewPCG(w.options.Seed, configDice)
-	work := &configWork{world: w, rng: rand.New(dice), requests: newRequestLog(dice, schedule), left: sessions, busy: clients}
+	work := &configWork{world: w, rng: rand.New(dice), requests: newRequestLog(dice, recipe), left: sessions, busy: clients}
 	for range clients {
 		work.think(w.newClient())
 	}

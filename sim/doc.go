@@ -54,9 +54,9 @@
 //
 // # How to repeat a run
 //
-// A run has Faults and Requests. Both can be written down: a Schedule. A Repro is a seed
-// with its settings and, if wanted, a schedule. With the full schedule of the seed it is
-// the same run. Minimize looks for a smaller schedule that still fails.
+// A run has Faults and Requests. Both can be written down: a Recipe. A Repro is a seed
+// with its settings and, if wanted, a recipe. With the full recipe of the seed it is
+// the same run. Minimize looks for a smaller recipe that still fails.
 //
 // # Checkers
 //

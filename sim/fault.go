@@ -91,7 +91,7 @@ func (s *Fault) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// inject injects the faults that come between two steps: those of the schedule, or a drawn one.
+// inject injects the faults that come between two steps: those of the recipe, or a drawn one.
 func (c *injector) inject() {
 	w := c.world
 	if c.scheduled {

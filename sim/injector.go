@@ -10,7 +10,7 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// injector injects faults, at random or by a schedule. It has separate dice, so that a seed has
+// injector injects faults, at random or by a recipe. It has separate dice, so that a seed has
 // the same order of steps without faults.
 type injector struct {
 	world *World
@@ -22,8 +22,8 @@ type injector struct {
 	opportunities [faultKindCount]uint64 // number of opportunities of each kind so far
 	injected      []Fault                // faults drawn so far
 
-	scheduled bool // no dice: schedule has the faults to come
-	schedule  [faultKindCount][]Fault
+	scheduled bool // no dice: recipe has the faults to come
+	recipe    [faultKindCount][]Fault
 	choices   []int // unused details of the current fault
 
 	disabled bool // no fault is injected, and no opportunity counted
@@ -42,13 +42,13 @@ func newInjector(w *World, f FaultRates) *injector {
 	return c
 }
 
-// replay injects the faults of a schedule at their opportunities, and no others.
+// replay injects the faults of a recipe at their opportunities, and no others.
 func (c *injector) replay(faults []Fault) {
 	c.scheduled = true
 	for _, s := range faults {
-		c.schedule[s.Kind] = append(c.schedule[s.Kind], s)
+		c.recipe[s.Kind] = append(c.recipe[s.Kind], s)
 	}
-	for _, script := range c.schedule {
+	for _, script := range c.recipe {
 		slices.SortFunc(script, func(a, b Fault) int { return int(a.At) - int(b.At) })
 	}
 }
@@ -61,7 +61,7 @@ func (c *injector) attachDisk(n *node) {
 
 func (c *injector) oneIn(n int) bool { return n > 0 && c.rng.IntN(n) == 0 }
 
-// occurs reports whether a fault of a kind comes at this opportunity: by the schedule, or one in rate. It records the fault.
+// occurs reports whether a fault of a kind comes at this opportunity: by the recipe, or one in rate. It records the fault.
 func (c *injector) occurs(kind faultKind, rate int) bool {
 	if c.disabled {
 		return false
@@ -77,22 +77,22 @@ func (c *injector) occurs(kind faultKind, rate int) bool {
 	return true
 }
 
-// due takes a fault off the schedule if its opportunity has come, and reports whether it has. Faults whose opportunity has passed are
+// due takes a fault off the recipe if its opportunity has come, and reports whether it has. Faults whose opportunity has passed are
 // dropped.
 func (c *injector) due(kind faultKind, chance uint64) bool {
-	script := c.schedule[kind]
+	script := c.recipe[kind]
 	for len(script) > 0 && script[0].At < chance {
 		script = script[1:]
 	}
-	c.schedule[kind] = script
+	c.recipe[kind] = script
 	if len(script) == 0 || script[0].At != chance {
 		return false
 	}
-	c.choices, c.schedule[kind] = script[0].Choices, script[1:]
+	c.choices, c.recipe[kind] = script[0].Choices, script[1:]
 	return true
 }
 
-// draw draws one of n variants of the current fault, or takes it from the schedule.
+// draw draws one of n variants of the current fault, or takes it from the recipe.
 func (c *injector) draw(n int) int {
 	if !c.scheduled {
 		way := c.rng.IntN(n)
@@ -111,7 +111,7 @@ func (c *injector) draw(n int) int {
 
 // stop ends the faults and kills the processes that hang, so that everything can end.
 func (c *injector) stop() {
-	c.rates, c.schedule = FaultRates{}, [faultKindCount][]Fault{}
+	c.rates, c.recipe = FaultRates{}, [faultKindCount][]Fault{}
 	for _, n := range c.world.nodes {
 		n.diskFull, n.starvedUntil = diskFull{}, time.Time{}
 		for _, p := range append([]*process(nil), n.machine.processes...) {

@@ -7,7 +7,7 @@ import (
 
 // Minimal is the smallest failing run found.
 type Minimal struct {
-	Repro  Repro // with a schedule
+	Repro  Repro // with a recipe
 	Result Result
 	Runs   int // number of runs that were needed
 }
@@ -29,13 +29,13 @@ func Minimize(c Repro, runs int, progress func(run, faults, requests int)) (Mini
 	}
 	s := &minimizer{of: c, checker: broken.Checker, left: runs, progress: progress}
 	s.best = Minimal{Repro: c, Result: first, Runs: 1}
-	if !s.fails(first.Schedule) {
+	if !s.fails(first.Recipe) {
 		return s.best, fmt.Errorf("seed %d fails, but not again with all of its faults written down: this is an error of the simulation", c.Seed)
 	}
 	for again := true; again && s.left > 0; {
 		was := s.size()
-		shrink(s.best.Repro.Schedule.Faults, func(some []Fault) bool { return s.without(func(r *Schedule) { r.Faults = some }) })
-		shrink(s.best.Repro.Schedule.Requests, func(some []Request) bool { return s.without(func(r *Schedule) { r.Requests = some }) })
+		shrink(s.best.Repro.Recipe.Faults, func(some []Fault) bool { return s.without(func(r *Recipe) { r.Faults = some }) })
+		shrink(s.best.Repro.Recipe.Requests, func(some []Request) bool { return s.without(func(r *Recipe) { r.Requests = some }) })
 		again = s.size() < was
 	}
 	return s.best, nil
@@ -50,17 +50,17 @@ type minimizer struct {
 }
 
 func (s *minimizer) size() int {
-	return len(s.best.Repro.Schedule.Faults) + len(s.best.Repro.Schedule.Requests)
+	return len(s.best.Repro.Recipe.Faults) + len(s.best.Repro.Recipe.Requests)
 }
 
 // ordersTried is the number of orders of steps in which a smaller run may fail: most faults are
 // found only if two things happen in one of two orders.
 const ordersTried = 4
 
-// without tries a change of the best schedule, with a few orders of the steps. It reports true if the run still fails, and is then the
+// without tries a change of the best recipe, with a few orders of the steps. It reports true if the run still fails, and is then the
 // best.
-func (s *minimizer) without(change func(*Schedule)) bool {
-	r := *s.best.Repro.Schedule
+func (s *minimizer) without(change func(*Recipe)) bool {
+	r := *s.best.Repro.Recipe
 	change(&r)
 	for order := range uint64(ordersTried) {
 		if order > 0 {
@@ -73,9 +73,9 @@ func (s *minimizer) without(change func(*Schedule)) bool {
 	return false
 }
 
-// fails reports whether a run with that schedule violates the same invariant; then it is the best
+// fails reports whether a run with that recipe violates the same invariant; then it is the best
 // one.
-func (s *minimizer) fails(r Schedule) bool {
+func (s *minimizer) fails(r Recipe) bool {
 	if s.left == 0 {
 		return false
 	}
@@ -83,15 +83,15 @@ func (s *minimizer) fails(r Schedule) bool {
 	s.best.Runs++
 	c := s.of
 	r.Faults, r.Requests = append([]Fault{}, r.Faults...), append([]Request{}, r.Requests...)
-	c.Schedule = &r
+	c.Recipe = &r
 	result, err := c.Run(nil)
 	var broken *Violation
 	same := err == nil && errors.As(result.Err, &broken) && broken.Checker == s.checker
 	if same {
 		s.best.Repro, s.best.Result = c, result
 	}
-	if s.progress != nil && s.best.Repro.Schedule != nil {
-		s.progress(s.best.Runs, len(s.best.Repro.Schedule.Faults), len(s.best.Repro.Schedule.Requests))
+	if s.progress != nil && s.best.Repro.Recipe != nil {
+		s.progress(s.best.Runs, len(s.best.Repro.Recipe.Faults), len(s.best.Repro.Recipe.Requests))
 	}
 	return same
 }

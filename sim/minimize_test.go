@@ -25,10 +25,10 @@ func TestARecipeIsTheRun(t *testing.T) {
 				p := Repro{Seed: seed, Nodes: nodes, Steps: 5000, Faults: "all"}
 				drawn, err := p.Run(nil)
 				require.NoError(t, err)
-				text, err := json.Marshal(drawn.Schedule)
+				text, err := json.Marshal(drawn.Recipe)
 				require.NoError(t, err)
-				p.Schedule = &Schedule{}
-				require.NoError(t, json.Unmarshal(text, p.Schedule))
+				p.Recipe = &Recipe{}
+				require.NoError(t, json.Unmarshal(text, p.Recipe))
 				written, err := p.Run(nil)
 				require.NoError(t, err)
 				require.Equal(t, drawn.Sum, written.Sum, "seed %d: %s", seed, text)
@@ -50,9 +50,9 @@ func TestMinimize(t *testing.T) {
 			m, err := Minimize(p, 120, nil)
 			require.NoError(t, err)
 			require.Equal(t, all.Err.(*Violation).Checker, m.Result.Err.(*Violation).Checker)
-			t.Logf("%d faults to %d, %d requests to %d, in %d runs", len(all.Schedule.Faults),
-				len(m.Repro.Schedule.Faults), len(all.Schedule.Requests), len(m.Repro.Schedule.Requests), m.Runs)
-			require.Less(t, len(m.Repro.Schedule.Faults)+len(m.Repro.Schedule.Requests), (len(all.Schedule.Faults)+len(all.Schedule.Requests))/2)
+			t.Logf("%d faults to %d, %d requests to %d, in %d runs", len(all.Recipe.Faults),
+				len(m.Repro.Recipe.Faults), len(all.Recipe.Requests), len(m.Repro.Recipe.Requests), m.Runs)
+			require.Less(t, len(m.Repro.Recipe.Faults)+len(m.Repro.Recipe.Requests), (len(all.Recipe.Faults)+len(all.Recipe.Requests))/2)
 
 			again, err := m.Repro.Run(nil)
 			require.NoError(t, err)
@@ -67,7 +67,7 @@ func firstBroken(t *testing.T, c *Repro) Result {
 	for c.Seed = max(c.Seed, 1); c.Seed < 200; c.Seed++ {
 		r, err := c.Run(nil)
 		require.NoError(t, err)
-		if r.Err != nil && len(r.Schedule.Faults) > 3 {
+		if r.Err != nil && len(r.Recipe.Faults) > 3 {
 			return r
 		}
 	}
@@ -120,7 +120,7 @@ func TestStrikesAsText(t *testing.T) {
 }
 
 func TestATraceHasItsCase(t *testing.T) {
-	p := Repro{Seed: 7, Nodes: 1, Steps: 300, Faults: "crash,disk", Mutation: "lost-serial", Schedule: &Schedule{Faults: []Fault{{Kind: faultCrash, At: 40, Choices: []int{0}}}, Requests: []Request{}}}
+	p := Repro{Seed: 7, Nodes: 1, Steps: 300, Faults: "crash,disk", Mutation: "lost-serial", Recipe: &Recipe{Faults: []Fault{{Kind: faultCrash, At: 40, Choices: []int{0}}}, Requests: []Request{}}}
 	var trace bytes.Buffer
 	r, err := p.WriteTrace(&trace)
 	require.NoError(t, err)

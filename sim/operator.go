@@ -46,7 +46,7 @@ func (o *operator) act() {
 	switch {
 	case what == requestDelete && len(o.rules) > 0:
 		o.deleteOne()
-	case what == requestDelete: // the schedule may delete when no rule is left
+	case what == requestDelete: // the recipe may delete when no rule is left
 		o.think()
 	case what == requestChange:
 		o.change()

@@ -41,9 +41,9 @@ func readerCount(seed uint64, oneOf int) int {
 	return 1 + rng.IntN(3)
 }
 
-func newReaders(w *World, count, visits int, schedule *Schedule) *readers {
+func newReaders(w *World, count, visits int, recipe *Recipe) *readers {
 	dice := rand.NewPCG(w.options.Seed, readerDice)
-	k := &readers{world: w, rng: rand.New(dice), requests: newRequestLog(dice, schedule), left: visits, busy: count}
+	k := &readers{world: w, rng: rand.New(dice), requests: newRequestLog(dice, recipe), left: visits, busy: count}
 	for range count {
 		k.think(w.newClient())
 	}

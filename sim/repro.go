@@ -13,26 +13,26 @@ import (
 // Repro is everything that is needed to repeat a run. The zero values are those of lockstep-sim
 // run.
 type Repro struct {
-	Seed      uint64    `json:"seed"`
-	Nodes     int       `json:"nodes"`               // 1 to nodesMax
-	Steps     uint64    `json:"steps"`               // steps with faults; later ones are without
-	Faults    string    `json:"faults"`              // see parseFaults
-	Config    int       `json:"config,omitempty"`    // see runOptions
-	Readers   int       `json:"readers,omitempty"`   // see runOptions
-	Holders   int       `json:"holders,omitempty"`   // see runOptions
-	Crowd     int       `json:"crowd,omitempty"`     // see runOptions
-	Hands     int       `json:"hands,omitempty"`     // see runOptions
-	Removals  int       `json:"removals,omitempty"`  // see runOptions
-	Programs  int       `json:"programs,omitempty"`  // see runOptions
-	Ganeti    int       `json:"ganeti,omitempty"`    // see runOptions
-	Followers int       `json:"followers,omitempty"` // see runOptions
-	Progress  int       `json:"progress,omitempty"`  // see runOptions
-	Users     int       `json:"users,omitempty"`     // see runOptions
-	Tries     int       `json:"tries,omitempty"`     // see runOptions
-	Schedules int       `json:"schedules,omitempty"` // see runOptions
-	Times     int       `json:"times,omitempty"`     // see runOptions
-	Mutation  string    `json:"plant,omitempty"`
-	Schedule  *Schedule `json:"recipe,omitempty"` // nil: the seed's own
+	Seed      uint64  `json:"seed"`
+	Nodes     int     `json:"nodes"`               // 1 to nodesMax
+	Steps     uint64  `json:"steps"`               // steps with faults; later ones are without
+	Faults    string  `json:"faults"`              // see parseFaults
+	Config    int     `json:"config,omitempty"`    // see runOptions
+	Readers   int     `json:"readers,omitempty"`   // see runOptions
+	Holders   int     `json:"holders,omitempty"`   // see runOptions
+	Crowd     int     `json:"crowd,omitempty"`     // see runOptions
+	Hands     int     `json:"hands,omitempty"`     // see runOptions
+	Removals  int     `json:"removals,omitempty"`  // see runOptions
+	Programs  int     `json:"programs,omitempty"`  // see runOptions
+	Ganeti    int     `json:"ganeti,omitempty"`    // see runOptions
+	Followers int     `json:"followers,omitempty"` // see runOptions
+	Progress  int     `json:"progress,omitempty"`  // see runOptions
+	Users     int     `json:"users,omitempty"`     // see runOptions
+	Tries     int     `json:"tries,omitempty"`     // see runOptions
+	Schedules int     `json:"schedules,omitempty"` // see runOptions
+	Times     int     `json:"times,omitempty"`     // see runOptions
+	Mutation  string  `json:"plant,omitempty"`
+	Recipe    *Recipe `json:"recipe,omitempty"` // nil: the seed's own
 }
 
 // nodesMax bounds the nodes of a simulated cluster.
@@ -76,7 +76,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 		Schedules: c.Schedules,
 		Times:     c.Times,
 		Mutations: mutations,
-		Schedule:  c.Schedule,
+		Recipe:    c.Recipe,
 		Sink:      sink,
 	}), nil
 }

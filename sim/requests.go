@@ -59,19 +59,19 @@ func (a *Request) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// requestLog records the requests of clients, or replays those of a schedule.
+// requestLog records the requests of clients, or replays those of a recipe.
 type requestLog struct {
 	dice      *rand.PCG // of the workload
 	recorded  []Request
 	pending   map[*client]*Request // the next request of each
-	scheduled map[int][]Request    // by client and number; nil: no schedule
+	scheduled map[int][]Request    // by client and number; nil: no recipe
 }
 
-func newRequestLog(dice *rand.PCG, schedule *Schedule) *requestLog {
+func newRequestLog(dice *rand.PCG, recipe *Recipe) *requestLog {
 	a := &requestLog{dice: dice, pending: map[*client]*Request{}}
-	if schedule != nil && schedule.Requests != nil {
+	if recipe != nil && recipe.Requests != nil {
 		a.scheduled = map[int][]Request{}
-		for _, r := range schedule.Requests {
+		for _, r := range recipe.Requests {
 			a.scheduled[r.Client] = append(a.scheduled[r.Client], r)
 		}
 		for _, list := range a.scheduled {
@@ -81,7 +81,7 @@ func newRequestLog(dice *rand.PCG, schedule *Schedule) *requestLog {
 	return a
 }
 
-// scheduleNext makes the client's next request after a pause, or at the time in the schedule.
+// scheduleNext makes the client's next request after a pause, or at the time in the recipe.
 func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
 	at := c.world.clock.Elapsed() + pause
 	number := 1
@@ -96,7 +96,7 @@ func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
 	c.world.clock.After(due.At-c.world.clock.Elapsed(), c.world.life, func() { c.rpc.thread.Do(f) })
 }
 
-// pop takes the client's next request from the schedule. It skips follow-ups of requests that are
+// pop takes the client's next request from the recipe. It skips follow-ups of requests that are
 // not made. Without a request it returns requestNone.
 func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
 	for list := a.scheduled[c.number]; len(list) > 0; list = list[1:] {
@@ -110,7 +110,7 @@ func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
 	return Request{Client: c.number, Number: number, At: at}
 }
 
-// begin returns what the pending request is, when it is due, and records it. Without a schedule, think decides; with one it decides
+// begin returns what the pending request is, when it is due, and records it. Without a recipe, think decides; with one it decides
 // nothing.
 func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 	due := a.pending[c]
@@ -123,12 +123,12 @@ func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 	}
 	a.restoreDice(due)
 	if due.What != requestNone {
-		_ = think() // draws from the same dice as without a schedule
+		_ = think() // draws from the same dice as without a recipe
 	}
 	return due.What
 }
 
-// followUp reports whether the client makes a request about the answer to its last one: always without a schedule.
+// followUp reports whether the client makes a request about the answer to its last one: always without a recipe.
 func (a *requestLog) followUp(c *client) bool {
 	due := &Request{Client: c.number, Number: a.pending[c].Number + 1, What: requestFollowUp, At: c.world.clock.Elapsed()}
 	if a.scheduled == nil {

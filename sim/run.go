@@ -30,13 +30,13 @@ type runOptions struct {
 	Ganeti    int             // in about one of so many seeds Ganeti's program runs the jobs of its opcodes, on one node; 0: none
 	Mutations Mutations
 	Sink      func(Line)
-	// Schedule, if set, selects work and faults of the seed.
-	Schedule *Schedule
+	// Recipe, if set, selects work and faults of the seed.
+	Recipe *Recipe
 }
 
-// Schedule is everything that happens to a run from outside. Result has the full schedule of a
+// Recipe is everything that happens to a run from outside. Result has the full recipe of a
 // seed. A part of it is another run.
-type Schedule struct {
+type Recipe struct {
 	Faults []Fault `json:"strikes"`
 	// Requests are the requests of clients and operators; nil: the seed's own.
 	Requests []Request `json:"asks"`
@@ -52,7 +52,7 @@ type Result struct {
 	Sum        uint64 // equal for two runs if and only if their traces are
 	Err        error  // a *Violation
 	Last       []Line
-	Schedule   Schedule
+	Recipe     Recipe
 }
 
 // Bounds of a run, after its faults have stopped.
@@ -89,15 +89,15 @@ func simulate(seed uint64, o runOptions) Result {
 			w.times.mix(seed)
 		}
 	}
-	work := newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20), o.Schedule)
+	work := newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20), o.Recipe)
 	if clients > 0 {
-		w.config = newConfigWork(w, clients, 4+4*clients, o.Schedule)
+		w.config = newConfigWork(w, clients, 4+4*clients, o.Recipe)
 	}
 	if browsers > 0 {
-		w.browsers = newBrowsers(w, browsers, 2+3*browsers, o.Schedule)
+		w.browsers = newBrowsers(w, browsers, 2+3*browsers, o.Recipe)
 	}
 	if readers := readerCount(seed, o.Readers); readers > 0 {
-		w.readers = newReaders(w, readers, 40*readers, o.Schedule)
+		w.readers = newReaders(w, readers, 40*readers, o.Recipe)
 	}
 	if holders := holderCount(seed, o.Holders); holders > 0 {
 		w.holders = newHolders(w, holders)
@@ -106,27 +106,27 @@ func simulate(seed uint64, o runOptions) Result {
 	if users > 0 {
 		w.users = newUsers(w, users)
 	}
-	if o.Schedule != nil {
-		w.injector.replay(o.Schedule.Faults)
-		if o.Schedule.Order != 0 {
-			w.dice.Seed(o.Schedule.Order, orderDice)
+	if o.Recipe != nil {
+		w.injector.replay(o.Recipe.Faults)
+		if o.Recipe.Order != 0 {
+			w.dice.Seed(o.Recipe.Order, orderDice)
 		}
 	}
 	w.runWork(work, o.Steps)
 	r := Result{Seed: seed, Steps: w.stepCount, Deliveries: w.deliveries, Sum: w.Sum(), Err: w.Err(), Last: w.Last(linesShown)}
-	if o.Schedule == nil {
-		r.Schedule = Schedule{Faults: w.injector.injected, Requests: work.requests.recorded}
+	if o.Recipe == nil {
+		r.Recipe = Recipe{Faults: w.injector.injected, Requests: work.requests.recorded}
 		if w.config != nil {
-			r.Schedule.Requests = append(r.Schedule.Requests, w.config.requests.recorded...)
+			r.Recipe.Requests = append(r.Recipe.Requests, w.config.requests.recorded...)
 		}
 		if w.browsers != nil {
-			r.Schedule.Requests = append(r.Schedule.Requests, w.browsers.requests.recorded...)
+			r.Recipe.Requests = append(r.Recipe.Requests, w.browsers.requests.recorded...)
 		}
 		if w.readers != nil {
-			r.Schedule.Requests = append(r.Schedule.Requests, w.readers.requests.recorded...)
+			r.Recipe.Requests = append(r.Recipe.Requests, w.readers.requests.recorded...)
 		}
 	} else {
-		r.Schedule = *o.Schedule
+		r.Recipe = *o.Recipe
 	}
 	return r
 }

@@ -17,9 +17,9 @@ type workload struct {
 	requests *requestLog
 }
 
-func newWorkload(w *World, clients, submissions int, schedule *Schedule) *workload {
+func newWorkload(w *World, clients, submissions int, recipe *Recipe) *workload {
 	dice := rand.NewPCG(w.options.Seed, 0x30a4)
-	work := &workload{world: w, rng: rand.New(dice), left: submissions, busy: clients, requests: newRequestLog(dice, schedule)}
+	work := &workload{world: w, rng: rand.New(dice), left: submissions, busy: clients, requests: newRequestLog(dice, recipe)}
 	for range clients {
 		c := w.newClient()
 		c.namesJobs = true

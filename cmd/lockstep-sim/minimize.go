@@ -105,8 +105,8 @@ func (o *minimizeOptions) run(out, stderr io.Writer) error {
 	is := minimized{
 		Runs:     m.Runs,
 		Steps:    m.Result.Steps,
-		Faults:   m.Repro.Schedule.Faults,
-		Requests: textsOf(m.Repro.Schedule.Requests),
+		Faults:   m.Repro.Recipe.Faults,
+		Requests: textsOf(m.Repro.Recipe.Requests),
 		Failed:   failedOf(m.Result),
 	}
 	is.Failed.Trace = name
