@@ -25,8 +25,8 @@ type SharedFile struct {
 
 // SharedFiles lists the files of a snapshot: live jobs and their records, serial, drain flag,
 // configuration, the files that belong to it, settings, keys, grants, sessions of the console, features of the members, schedules and the
-// audit log, sorted. Archived jobs are not part of a snapshot. The journal of the configuration is not either: it is appended to in place, and
-// each node folds its own at other times.
+// audit log, sorted. Archived jobs are not part of a snapshot. The journal of the configuration is not either: it is appended to in place,
+// and each node folds its own at other times.
 func SharedFiles(dataDir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dataDir, paths.QueueDir))
 	if err != nil {

@@ -85,8 +85,8 @@ func (w *World) dueOf(id int64) scheduledDue {
 	return scheduledDue{}
 }
 
-// checkHistories: the history of a schedule has each due time up to the last one, in order and once, and names the jobs that exist. A gap is
-// there only after a pause, another definition, or due times that are too old to be made up for.
+// checkHistories: the history of a schedule has each due time up to the last one, in order and once, and names the jobs that exist. A gap
+// is there only after a pause, another definition, or due times that are too old to be made up for.
 type checkHistories struct {
 	files map[string]scheduleFile // by name: the last content, also of a schedule that was removed
 }

@@ -3,7 +3,8 @@ package answer
 // Schedules answers LockstepSchedules: schedules by name.
 type Schedules struct {
 	Schedules []Schedule `json:"schedules"`
-	// ZoneData says which data the daemon uses for the time zone of the schedule that was asked for, with its version if that is known; empty: several were asked for.
+	// ZoneData says which data the daemon uses for the time zone of the schedule that was asked for, with its version if that is known; empty:
+	// several were asked for.
 	ZoneData string `json:"zone_data"`
 }
 
