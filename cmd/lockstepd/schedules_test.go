@@ -135,3 +135,32 @@ func TestOverlap(t *testing.T) {
 	}
 	d.endJobs()
 }
+
+// A new master goes on with the schedules: each due time of the history has its job, and each job its due time.
+func TestClusterAScheduleFiresAfterAKillOfTheMaster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	master := c.master()
+	client := master.dial()
+	client.put("tick", everySecond(nil), command("true"))
+	before := client.awaitHistory("tick", func(e answer.ScheduleEntry) bool { return len(e.Jobs) > 0 })
+	master.crash()
+	next := c.master()
+	require.NotEqual(t, master.name, next.name)
+	client = next.dial()
+	last := before.History[len(before.History)-1].Due
+	s := client.awaitHistory("tick", func(e answer.ScheduleEntry) bool { return len(e.Jobs) > 0 && e.Due.After(last.Time) })
+	due := map[int64]time.Time{}
+	for i, e := range s.History {
+		require.True(t, i == 0 || e.Due.After(s.History[i-1].Due.Time), "%v", s.History)
+		for _, id := range e.Jobs {
+			due[id] = e.Due.Time
+		}
+	}
+	newest := s.History[len(s.History)-1].Due
+	for _, j := range client.list(answer.JobSelection{}) {
+		if !j.Schedule.Due.After(newest.Time) { // later ones have come since
+			require.True(t, j.Schedule.Due.Equal(due[j.ID]), "job %d is of %v, and the history has it at %v", j.ID, j.Schedule.Due, due[j.ID])
+		}
+	}
+}
