@@ -30,6 +30,9 @@ func (c *checkPrograms) See(w *World, event any) error {
 		}
 		delete(c.former, e.program)
 		for _, user := range w.lockUsers() {
+			if user.leftOnOtherNode(lockUser{process: e.program.process}) {
+				continue
+			}
 			if l, clash := conflict(user.heldLocks, e.program.wants); clash {
 				return fmt.Errorf("job %d and %s both work with %s", user.process.job, e.program.name, l)
 			}
