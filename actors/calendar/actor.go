@@ -49,7 +49,8 @@ func Props(c Config) *actor.Props {
 		return &calendar{config: kept, sent: sent, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
 			lists:   kit.NewAsker[*messages.ListJobsResult](c.Queue, incarnation),
 			kills:   kit.NewAsker[*messages.OrderJobsResult](c.Queue, incarnation),
-			request: uint64(incarnation) << 32, schedules: map[string]*entry{}, jobs: map[int64]*entry{}, submitting: map[uint64]*entry{},
+			request: uint64(incarnation) << 32, schedules: map[string]*entry{}, unread: map[string]bool{},
+			jobs: map[int64]*entry{}, submitting: map[uint64]*entry{},
 			finding: map[uint64]func(actor.Context, *OwnerFound){}}
 	})
 }
@@ -70,6 +71,7 @@ type calendar struct {
 	loaded     bool // the files were read
 	deferred   kit.Deferred[any]
 	schedules  map[string]*entry
+	unread     map[string]bool  // schedules whose files could not be read
 	jobs       map[int64]*entry // open jobs
 	submitting map[uint64]*entry
 	finding    map[uint64]func(actor.Context, *OwnerFound)
@@ -125,6 +127,11 @@ type (
 	looked struct{ timer uint64 }
 	// readAgain is a timer: the file of a schedule is to be read again.
 	readAgain struct{ e *entry }
+	// readUnread is a timer: the file of a schedule, which could not be read, is to be read again.
+	readUnread struct {
+		incarnation uint32
+		name        string
+	}
 	// loadAgain is a timer: the schedules could not be read.
 	loadAgain struct{}
 )
@@ -151,6 +158,14 @@ func (c *calendar) handle(ctx actor.Context, message any, sender *actor.PID) {
 		}
 	case *readAgain:
 		c.reread(ctx, m.e)
+	case *readUnread:
+		if m.incarnation == c.incarnation {
+			c.loadOne(ctx, m.name, func(ctx actor.Context, e *entry) {
+				if e != nil {
+					c.begin(ctx, e)
+				}
+			})
+		}
 	case *opcodes.Changed:
 		c.config.Catalogue = m.Catalogue
 	case *grants.Changed:
@@ -213,31 +228,42 @@ func (c *calendar) load(ctx actor.Context) {
 		for _, base := range m.Names {
 			if name, is := paths.ParseSchedulePath(paths.ScheduleDir + "/" + base); is {
 				c.reading++
-				c.loadOne(ctx, name)
+				c.loadOne(ctx, name, func(ctx actor.Context, _ *entry) { c.read(ctx) })
 			}
 		}
 		c.read(ctx)
 	})
 }
 
-func (c *calendar) loadOne(ctx actor.Context, name string) {
+// loadOne reads a file. One that cannot be read is read again after a pause, and meanwhile its schedule does nothing.
+func (c *calendar) loadOne(ctx actor.Context, name string, then func(actor.Context, *entry)) {
 	file := paths.SchedulePath(name)
 	c.store.Read(ctx, "schedules", file, func(ctx actor.Context, m *messages.ReadFileResult) {
 		f, err := schedule.Decode(m.Content)
+		var e *entry
+		delete(c.unread, name)
 		switch {
 		case m.Missing:
 		case m.Failure != nil:
 			c.config.Env.Log().WithFields(logrus.Fields{"schedule": name, "err": m.Failure.Text}).
-				Error("a schedule cannot be read; it does nothing until the next start of the daemon")
+				Error("a schedule cannot be read; reading it again")
+			c.unread[name] = true
+			kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), failurePause, ctx.Self(), &readUnread{c.incarnation, name})
 		case err != nil:
 			c.config.Env.Log().WithFields(logrus.Fields{"schedule": name, "err": err}).
 				Error("the file of a schedule cannot be used, and is quarantined")
 			c.store.Quarantine(ctx, file, func(actor.Context, *messages.QuarantineFileResult) {})
 		default:
-			c.take(&entry{owed: true}, f)
+			e = &entry{owed: true}
+			c.take(e, f)
 		}
-		c.read(ctx)
+		then(ctx, e)
 	})
+}
+
+// begin lets a schedule work whose file was read.
+func (c *calendar) begin(ctx actor.Context, e *entry) {
+	c.askOpen(ctx, e, func(ctx actor.Context) { c.step(ctx, e) })
 }
 
 // read notes that a file was read. After the last one the schedules begin to work.
@@ -247,7 +273,7 @@ func (c *calendar) read(ctx actor.Context) {
 	}
 	c.loaded = true
 	for _, e := range c.byName() {
-		c.askOpen(ctx, e, func(ctx actor.Context) { c.step(ctx, e) })
+		c.begin(ctx, e)
 	}
 	c.deferred.HandleAll(ctx, c.handle)
 	c.look(ctx)

@@ -79,6 +79,10 @@ func failedChange(code, text string) *ChangeResult {
 
 // changeUnknown adds a schedule. Nothing else can be done with one that does not exist.
 func (c *calendar) changeUnknown(ctx actor.Context, m *Change, answer func(actor.Context, *ChangeResult)) {
+	if c.unread[m.Name] {
+		answer(ctx, &ChangeResult{Failure: messages.GenericFailure(fmt.Sprintf("The file of schedule %s cannot be read now: try again", m.Name))})
+		return
+	}
 	if m.Put == nil {
 		answer(ctx, failedChange(messages.UnknownEntity, fmt.Sprintf("There is no schedule %s: see lockstep schedule list", m.Name)))
 		return
