@@ -19,6 +19,9 @@ func (c *checkAcknowledged) See(w *World, event any) error {
 	switch e := event.(type) {
 	case submissionAnswered:
 		for _, id := range e.submission.ids {
+			if c.garbled[id] { // its file was removed by hand while the answer was on its way
+				continue
+			}
 			if err := wouldSurvive(w, id); err != nil {
 				return err
 			}

@@ -86,7 +86,7 @@ func TestCheckersBite(t *testing.T) {
 		},
 		"told: the last write of a job is not synced, and power is lost": {
 			checker:  func() Checker { return &checkReported{} },
-			mutation: "unsynced-ends", faults: FaultRates{Reboot: 300}, within: 50,
+			mutation: "unsynced-ends", faults: FaultRates{Reboot: 300}, within: 200,
 		},
 		"told: what was refused is not taken back": {
 			checker:  func() Checker { return &checkReported{} },
