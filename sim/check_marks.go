@@ -28,6 +28,10 @@ func (c *checkMarks) See(w *World, event any) error {
 	switch e := event.(type) {
 	case waitShown:
 		return c.shown(w, e)
+	case diskFailed: // the queue takes the mark from a job whose file cannot be restored
+		if id, is := jobOfPath(e.path); is {
+			delete(c.marked, id)
+		}
 	case jobPicked:
 		c.picked[e.id] = true
 		delete(c.marked, e.id)

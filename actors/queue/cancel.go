@@ -225,6 +225,7 @@ func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
 				q.enqueue(ctx, e)
 				return
 			}
+			q.showStartWait(ctx, e, messages.StartWait_NOT_WAITING) // the scheduler does not have it meanwhile, whatever it waited for before
 			delay := kit.Backoff(tries)
 			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "delay": delay}).
 				Error("the file of a pending job cannot be restored; the job does not start before it is")
