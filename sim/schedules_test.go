@@ -12,7 +12,7 @@ import (
 
 // TestSchedulesKeepTheirTimes runs random work beside clients with schedules, on one node and on three.
 func TestSchedulesKeepTheirTimes(t *testing.T) {
-	for nodes, seeds := range map[int]uint64{1: 100, 3: 20} {
+	for nodes, seeds := range map[int]uint64{1: 40, 3: 8} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
 			requireSeedsGood(t, seeds, "--schedules 1", runOptions{Nodes: nodes, Schedules: 1})

@@ -12,7 +12,7 @@ import (
 
 // TestJobsStartAtTheirTimes runs random work beside clients whose jobs start at times, on one node and on three.
 func TestJobsStartAtTheirTimes(t *testing.T) {
-	for nodes, seeds := range map[int]uint64{1: 150, 3: 30} {
+	for nodes, seeds := range map[int]uint64{1: 60, 3: 10} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
 			requireSeedsGood(t, seeds, "--times 1", runOptions{Nodes: nodes, Times: 1})

@@ -13,7 +13,7 @@ import (
 // TestTriesKeepTheirPolicies runs random work beside clients whose commands fail and are tried again, on one node and on three, and shows
 // that the checkers bite.
 func TestTriesKeepTheirPolicies(t *testing.T) {
-	for nodes, seeds := range map[int]uint64{1: 150, 3: 30} {
+	for nodes, seeds := range map[int]uint64{1: 60, 3: 10} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
 			requireSeedsGood(t, seeds, "--tries 1", runOptions{Nodes: nodes, Tries: 1})
