@@ -23,7 +23,6 @@ const (
 	WrongInput    = "wrong_input"
 	WrongState    = "wrong_state"
 	UnknownEntity = "unknown_entity"
-	Stale         = "stale"         // lockstep's own, between actors: the request was decided on a state that has changed
 	NotPermitted  = "not_permitted" // lockstep's own: the role of the user does not suffice (access.Refusal)
 )
 

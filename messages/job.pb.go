@@ -315,16 +315,14 @@ func (x *SubmitJobs) GetFiring() *ScheduleFiring {
 
 // ScheduleFiring is the due time of a schedule at which jobs are submitted. `file` is the content of the schedule's file
 // afterwards, without the ids of the jobs (schedule.WithJobs), and is written in the same commit. `before` is its content now, which
-// is restored if the commit fails. A firing whose `version` is not above that of the schedule's last firing is refused: it was
-// decided on a file that has changed since.
+// is restored if the commit fails.
 type ScheduleFiring struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	DueUs         int64                  `protobuf:"varint,2,opt,name=due_us,json=dueUs,proto3" json:"due_us,omitempty"`
 	File          []byte                 `protobuf:"bytes,3,opt,name=file,proto3" json:"file,omitempty"`
 	Before        []byte                 `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`
-	Version       uint64                 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"`
-	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"` // who has run the schedule by hand, at due_us; empty: its rule
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"` // who has run the schedule by hand, at due_us; empty: its rule
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,13 +383,6 @@ func (x *ScheduleFiring) GetBefore() []byte {
 		return x.Before
 	}
 	return nil
-}
-
-func (x *ScheduleFiring) GetVersion() uint64 {
-	if x != nil {
-		return x.Version
-	}
-	return 0
 }
 
 func (x *ScheduleFiring) GetBy() string {
@@ -2436,14 +2427,13 @@ const file_job_proto_rawDesc = "" +
 	"\x02by\x18\x04 \x01(\tR\x02by\x12\x16\n" +
 	"\x06parent\x18\x05 \x01(\x03R\x06parent\x12\x1c\n" +
 	"\tsubmitter\x18\x06 \x01(\fR\tsubmitter\x129\n" +
-	"\x06firing\x18\a \x01(\v2!.lockstep.messages.ScheduleFiringR\x06firing\"\x99\x01\n" +
+	"\x06firing\x18\a \x01(\v2!.lockstep.messages.ScheduleFiringR\x06firing\"\x7f\n" +
 	"\x0eScheduleFiring\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x15\n" +
 	"\x06due_us\x18\x02 \x01(\x03R\x05dueUs\x12\x12\n" +
 	"\x04file\x18\x03 \x01(\fR\x04file\x12\x16\n" +
-	"\x06before\x18\x04 \x01(\fR\x06before\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\x04R\aversion\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"\xa0\x01\n" +
+	"\x06before\x18\x04 \x01(\fR\x06before\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"\xa0\x01\n" +
 	"\tAwaitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\x03R\x06parent\x12\x10\n" +

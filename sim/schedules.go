@@ -57,9 +57,11 @@ func (k *scheduleWork) live(c *client, name string, orders int) {
 			return
 		}
 		again := func() { k.live(c, name, orders-1) }
-		switch k.rng.IntN(6) {
+		switch k.rng.IntN(7) {
 		case 0:
 			k.define(c, name, again)
+		case 3:
+			k.untilDone(c, "LockstepOrderSchedule", []any{name, "remove", nil}, func() { k.define(c, name, again) })
 		case 1:
 			c.rpc.call("LockstepOrderSchedule", []any{name, "run", nil}, answerMax, func(json.RawMessage, error) { again() })
 		case 2:

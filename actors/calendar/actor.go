@@ -76,7 +76,7 @@ type calendar struct {
 	submitting map[uint64]*entry
 	finding    map[uint64]func(actor.Context, *OwnerFound)
 
-	due   heap.Heap[wake, wakeOrder]
+	due   heap.Heap[*entry, wakeOrder]
 	timer uint64 // number of the last timer; an earlier one means nothing
 }
 
@@ -89,9 +89,13 @@ type entry struct {
 	busy    bool
 	owed    bool // due times that are owed are tried at the next step
 	why     string
-	wake    time.Time // when it is looked at again; zero: never
+	wake    time.Time // when it is looked at again, if it has a place
+	place   int       // in the heap, from 1; 0: none
+	next    time.Time // when its jobs are submitted next, as far as is known; zero: it is not
 	waiting kit.Deferred[func(actor.Context)]
 	removed bool
+	// unwritten: it is a new one, which the disk does not have yet. Nothing is said of it.
+	unwritten bool
 
 	// Of the submission on its way.
 	firing firing
@@ -99,19 +103,14 @@ type entry struct {
 	fired  *schedule.File // the file with it, without the ids of its jobs
 }
 
-// wake says when a schedule is looked at. It counts only if it is still the time of the schedule.
-type wake struct {
-	at time.Time
-	e  *entry
-}
-
+// wakeOrder puts the schedule that is looked at first before the others. A schedule has its place in the heap, from 1.
 type wakeOrder struct{}
 
-func (wakeOrder) Before(a, b wake) bool {
-	return a.at.Before(b.at) || a.at.Equal(b.at) && a.e.file.Name < b.e.file.Name
+func (wakeOrder) Before(a, b *entry) bool {
+	return a.wake.Before(b.wake) || a.wake.Equal(b.wake) && a.file.Name < b.file.Name
 }
 
-func (wakeOrder) Moved(wake, int) {}
+func (wakeOrder) Moved(e *entry, index int) { e.place = index + 1 }
 
 const (
 	// lookPause is the longest time between two looks at the clock, which an operator may set.
@@ -198,7 +197,9 @@ func (c *calendar) handle(ctx actor.Context, message any, sender *actor.PID) {
 
 // queueStarted goes on with an incarnation of the queue: it has restored the files of firings that were not recorded.
 func (c *calendar) queueStarted(ctx actor.Context, m *messages.QueueStarted) {
-	ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
+	if len(c.schedules) > 0 {
+		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
+	}
 	c.announced = true
 	c.loadSettled(ctx)
 	c.lists.Started(ctx, m.Incarnation)
@@ -272,6 +273,9 @@ func (c *calendar) read(ctx actor.Context) {
 		return
 	}
 	c.loaded = true
+	if len(c.schedules) > 0 { // before they are asked about their jobs, so that no end is missed
+		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
+	}
 	for _, e := range c.byName() {
 		c.begin(ctx, e)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -47,30 +46,16 @@ func (c *calendar) list(m *List) *ListResult {
 	r := &ListResult{Request: m.Request}
 	now := c.now()
 	for _, e := range c.byName() {
-		if m.Name != "" && m.Name != e.file.Name {
+		if m.Name != "" && m.Name != e.file.Name || e.unwritten {
 			continue
 		}
-		shown := Shown{File: e.file, Stopped: !e.file.StoppedUntil(now).IsZero()}
+		shown := Shown{File: e.file, Next: e.next, Stopped: !e.file.StoppedUntil(now).IsZero()}
 		if e.broken != nil {
 			shown.Broken = e.broken.Error()
-		} else if due, any := e.rule.Next(latest(now.Add(-e.file.Jitter()), time.UnixMicro(e.file.LastUs), time.UnixMicro(e.file.UntilUs))); any {
-			shown.Next = due.Add(e.file.Jitter())
-		}
-		if e.file.Paused && e.file.UntilUs == 0 {
-			shown.Next = time.Time{}
 		}
 		r.Schedules = append(r.Schedules, shown)
 	}
 	return r
-}
-
-func latest(times ...time.Time) (last time.Time) {
-	for _, t := range times {
-		if t.After(last) {
-			last = t
-		}
-	}
-	return last
 }
 
 func failedChange(code, text string) *ChangeResult {
@@ -101,7 +86,10 @@ func (c *calendar) changeUnknown(ctx actor.Context, m *Change, answer func(actor
 		return
 	}
 	f := schedule.Make(m.Put.Definition, owner, m.By, c.now())
-	e := &entry{}
+	e := &entry{unwritten: true}
+	if len(c.schedules) == 0 {
+		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{}) // before its first job
+	}
 	c.take(e, f) // a second request with this name waits for the write
 	c.write(ctx, e, f, func(ctx actor.Context, failure *messages.Failure) {
 		if failure == nil {

@@ -53,7 +53,7 @@ func (c *calendar) fire(ctx actor.Context, e *entry, f firing) {
 			c.refuse(ctx, e, f, refusal)
 			return
 		}
-		if e.file.Overlap == schedule.Allow || len(e.file.Open) == 0 {
+		if e.file.Overlap == schedule.Allow && len(e.file.Open) < schedule.OpenMax || len(e.file.Open) == 0 {
 			c.submit(ctx, e, f, jobs, nil)
 			return
 		}
@@ -135,6 +135,10 @@ func (c *calendar) overlap(ctx actor.Context, e *entry, f firing, jobs []*messag
 		c.submit(ctx, e, f, jobs, nil)
 	case e.file.Overlap == schedule.Skip:
 		c.skip(ctx, e, f, fmt.Sprintf("job %d has not ended", open[0]))
+	case e.file.Overlap == schedule.Allow && len(open) < schedule.OpenMax:
+		c.submit(ctx, e, f, jobs, nil)
+	case e.file.Overlap == schedule.Allow || len(open) >= schedule.OpenMax:
+		c.skip(ctx, e, f, fmt.Sprintf("%d of its jobs have not ended", len(open)))
 	case e.file.Overlap == schedule.Queue && len(open) > perDue:
 		c.skip(ctx, e, f, fmt.Sprintf("job %d waits already", open[len(open)-1]))
 	default:
@@ -184,10 +188,18 @@ func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*message
 	c.submitting[c.request], c.sent[c.request] = e, true
 	e.firing, e.after = f, after
 	next := f.next.Fired(f.Fire, e.file)
-	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs, By: e.file.By, Submitter: c.submitterOf(e.file.Owner),
+	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs, By: userOf(e.file.Owner), Submitter: c.submitterOf(e.file.Owner),
 		Firing: &messages.ScheduleFiring{Schedule: e.file.Name, DueUs: f.DueUs, By: f.By,
-			File: next.Encode(), Before: e.file.Encode(), Version: next.Version}})
+			File: next.Encode(), Before: e.file.Encode()}})
 	e.fired = next
+}
+
+// userOf names the owner as gateways name the user of a request.
+func userOf(owner schedule.Owner) string {
+	if owner.Remote != "" {
+		return "user=" + owner.Remote
+	}
+	return fmt.Sprintf("uid=%d(%s)", owner.UID, owner.Name)
 }
 
 // submitterOf is the submitter for the records of the jobs; nil: the daemon's user.
@@ -230,13 +242,9 @@ func (c *calendar) submitted(ctx actor.Context, m *messages.SubmitJobsResult) {
 	}
 }
 
-// isRefusal reports whether the queue has refused jobs. Otherwise it has failed to record them, or the file has changed.
+// isRefusal reports whether the queue has refused jobs. Otherwise it has failed to record them.
 func isRefusal(f *messages.Failure) bool {
-	switch f.Class {
-	case messages.ClassQueueDrained, messages.ClassQueueFull:
-		return true
-	}
-	return f.Class == messages.ClassPrereq && f.Code != messages.Stale
+	return f.Class == messages.ClassQueueDrained || f.Class == messages.ClassQueueFull || f.Class == messages.ClassPrereq
 }
 
 // outcomeUnknown reads the file of a schedule whose submission the queue does not have: it was recorded by a former incarnation, or never.

@@ -28,18 +28,21 @@ func (c *calendar) byName() []*entry {
 // look lets the schedules act whose time has come, and starts the timer for the next one. All times of a second share a timer.
 func (c *calendar) look(ctx actor.Context) {
 	now := c.now()
-	for c.due.Len() > 0 && !now.Before(c.due.First().at) {
-		if w := c.due.Pop(); !w.e.removed && w.e.wake.Equal(w.at) {
-			w.e.wake = time.Time{}
-			c.step(ctx, w.e)
-		}
+	for c.due.Len() > 0 && !now.Before(c.due.First().wake) {
+		e := c.due.Pop()
+		e.place = 0
+		c.step(ctx, e)
 	}
+	c.startTimer(ctx)
+}
+
+func (c *calendar) startTimer(ctx actor.Context) {
 	pause := lookPause
 	if c.due.Len() > 0 {
-		pause = min(pause, c.due.First().at.Sub(now))
+		pause = min(pause, max(c.due.First().wake.Sub(c.now()), 0))
 	}
 	c.timer++
-	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), max(pause, 0), ctx.Self(), &looked{c.timer})
+	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), pause, ctx.Self(), &looked{c.timer})
 }
 
 // step lets a schedule do what is to be done now.
@@ -63,7 +66,7 @@ func (c *calendar) step(ctx actor.Context, e *entry) {
 	case s.File != nil:
 		c.write(ctx, e, s.File, nil)
 	default:
-		e.why = ""
+		e.why, e.next = "", s.Due
 		c.wakeAt(ctx, e, s.Wake)
 	}
 }
@@ -76,20 +79,25 @@ func (c *calendar) wakeAt(ctx actor.Context, e *entry, at time.Time) {
 			at = soon
 		}
 	}
+	c.rest(e)
 	if at.IsZero() {
 		return
 	}
 	if whole := at.Truncate(time.Second); !whole.Equal(at) {
 		at = whole.Add(time.Second)
 	}
-	if at.Equal(e.wake) {
-		return
-	}
 	e.wake = at
-	c.due.Push(wake{at, e})
-	if c.due.First().e == e {
-		c.timer++
-		kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), min(max(at.Sub(c.now()), 0), lookPause), ctx.Self(), &looked{c.timer})
+	c.due.Push(e)
+	if c.due.First() == e {
+		c.startTimer(ctx)
+	}
+}
+
+// rest takes a schedule out of those that are looked at.
+func (c *calendar) rest(e *entry) {
+	if e.place > 0 {
+		c.due.Remove(e.place - 1)
+		e.place = 0
 	}
 }
 
@@ -107,6 +115,7 @@ func (c *calendar) write(ctx actor.Context, e *entry, f *schedule.File, then fun
 				}
 				return
 			}
+			e.unwritten = false
 			c.take(e, f)
 			if then != nil {
 				then(ctx, nil)
@@ -164,6 +173,7 @@ func (c *calendar) readFile(ctx actor.Context, e *entry) {
 		case m.Missing:
 			c.forget(e)
 		default:
+			e.unwritten = false
 			c.take(e, f)
 		}
 		c.goOn(ctx, e)
@@ -173,6 +183,7 @@ func (c *calendar) readFile(ctx actor.Context, e *entry) {
 // forget drops a schedule whose file is gone.
 func (c *calendar) forget(e *entry) {
 	e.removed = true
+	c.rest(e)
 	delete(c.schedules, e.file.Name)
 	for _, id := range e.file.Open {
 		delete(c.jobs, id)

@@ -77,7 +77,6 @@ func Props(c Config) *actor.Props {
 			callOffs:    kit.NewAsker[*messages.CallOffResult](c.Jobs, incarnation),
 			subscribers: newSubscribers(),
 			retries:     map[int64]uint64{},
-			firings:     firings{},
 			launcher:    launcher{retained: kept, ganetiJobs: c.GanetiJobs, runAs: c.RunAs},
 		}
 	})
@@ -104,8 +103,7 @@ type queue struct {
 	archiver    archiver
 	subscribers *subscribers
 	launcher    launcher
-	retries     map[int64]uint64 // pending jobs that the scheduler gets later, by number of the retryDue
-	firings     firings
+	retries     map[int64]uint64    // pending jobs that the scheduler gets later, by number of the retryDue
 	retried     uint64              // last number of a retryDue
 	next        func(actor.Context) // the next slice of the running commit; a proceed is on its way
 

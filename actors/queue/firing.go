@@ -12,29 +12,6 @@ import (
 	"lockstep/messages"
 )
 
-// firings are the versions of the schedules' files with the last firings that this incarnation has begun, by the path. A firing that was
-// decided on an older version of the file would submit the jobs of a due time twice.
-type firings map[string]uint64
-
-// begin notes a firing. It returns why the firing is refused; nil: it is not.
-func (f firings) begin(m *messages.ScheduleFiring) *messages.Failure {
-	if m == nil {
-		return nil
-	}
-	if known := f[m.Schedule]; m.Version <= known {
-		return messages.PrereqFailure(messages.Stale, fmt.Sprintf("the file of schedule %s has changed since", m.Schedule))
-	}
-	f[m.Schedule] = m.Version
-	return nil
-}
-
-// failed forgets a firing that was taken back.
-func (f firings) failed(m *messages.ScheduleFiring) {
-	if m != nil && f[m.Schedule] == m.Version {
-		delete(f, m.Schedule)
-	}
-}
-
 // firingFile is the schedule's file of a submission, with the ids of its jobs; nil: no schedule submits it.
 func (s *submission) firingFile() *messages.FileWrite {
 	if s.firing == nil {

@@ -66,7 +66,6 @@ func (q *queue) checkGroup(ctx actor.Context, work *int) (done bool) {
 			continue
 		}
 		q.admission.unfinished -= len(s.drafts)
-		q.firings.failed(s.firing)
 		s.answer(ctx, nil)
 		group.submissions = slices.Delete(group.submissions, i, i+1)
 	}

@@ -96,8 +96,9 @@ func newSubmissions(livelock string, remoteOverSocket bool) *submissions {
 
 // withoutForgedReasons is input without the entries of its reason trail that its submitter may not write. The remote API in this process
 // has dropped those that its clients have forged.
-func (s *submissions) withoutForgedReasons(input json.RawMessage, by string) json.RawMessage {
-	if strings.HasPrefix(by, "uid=") && !s.remoteOverSocket {
+func (s *submissions) withoutForgedReasons(input json.RawMessage, open *submission) json.RawMessage {
+	// A schedule is no request of the remote API, also if its owner has come from there.
+	if open.firing != nil || strings.HasPrefix(open.by, "uid=") && !s.remoteOverSocket {
 		return job.WithoutReasons(input, job.UserSource, job.SubmitterSource, job.RemoteSource)
 	}
 	return job.WithoutReasons(input, job.UserSource, job.SubmitterSource)
@@ -191,7 +192,7 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 			open.mistakes = append(open.mistakes, answer.Mistake{Job: len(open.jobs) + 1, Opcode: i + 1, Parameter: "depends", Text: err.Error()})
 			open.failure = mistaken(open.mistakes[0].Text, open.mistakes)
 		}
-		inputs[i] = s.withoutForgedReasons(input, open.by)
+		inputs[i] = s.withoutForgedReasons(input, open)
 	}
 	j := job.New(job.ID(id), inputs, priorities, now, s.livelock)
 	if open.by != "" {

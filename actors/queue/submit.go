@@ -18,10 +18,6 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request, Failure: f})
 		return
 	}
-	if f := q.firings.begin(m.Firing); f != nil {
-		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request, Failure: f})
-		return
-	}
 	if len(m.Jobs) == 0 {
 		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request})
 		return
@@ -104,7 +100,6 @@ func (q *queue) committed(ctx actor.Context) {
 	for _, s := range q.submissions.end() {
 		if s.failure != nil {
 			q.admission.unfinished -= len(s.jobs)
-			q.firings.failed(s.firing)
 			for i, j := range s.jobs {
 				q.records.dropDependent(int64(j.ID), s.dependencies[i])
 				q.forgetVerdict(ctx, int64(j.ID))

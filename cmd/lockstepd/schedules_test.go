@@ -164,3 +164,18 @@ func TestClusterAScheduleFiresAfterAKillOfTheMaster(t *testing.T) {
 		}
 	}
 }
+
+// A schedule that is made again under the name of a removed one fires, and has no history.
+func TestAScheduleIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	for range 2 {
+		c.put("tick", everySecond(nil), command("true"))
+		require.Empty(t, c.schedule("tick").History)
+		c.awaitHistory("tick", func(e answer.ScheduleEntry) bool { return len(e.Jobs) > 0 })
+		c.awaitHistory("tick", func(e answer.ScheduleEntry) bool { return len(e.Jobs) > 0 && e.Jobs[0]%2 == 0 })
+		c.call("LockstepOrderSchedule", nil, "tick", "remove", nil)
+	}
+}

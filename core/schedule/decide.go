@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lockstep/core/calendar"
@@ -15,6 +16,7 @@ type Step struct {
 	File *File
 	Fire *Fire     // nil: no job is submitted now
 	Wake time.Time // when to look again; the zero time: a change of the schedule comes first
+	Due  time.Time // when the jobs are submitted next, as far as is known; the zero time: it is not
 }
 
 // Fire is a due time whose jobs are to be submitted.
@@ -46,9 +48,13 @@ func (f *File) Next(now time.Time, rule calendar.Rule, why string, owed bool) St
 	}
 	next, changed := f.afterPause(now)
 	if next.Paused {
-		step := Step{}
-		if next.UntilUs != 0 {
-			step.Wake = time.UnixMicro(next.UntilUs)
+		if next.UntilUs == 0 {
+			return Step{}
+		}
+		until := time.UnixMicro(next.UntilUs)
+		step := Step{Wake: until}
+		if due, any := rule.Next(time.UnixMicro(max(next.LastUs, next.UntilUs))); any {
+			step.Due = due.Add(f.Jitter())
 		}
 		return step
 	}
@@ -63,7 +69,8 @@ func (f *File) Next(now time.Time, rule calendar.Rule, why string, owed bool) St
 		step.File = next
 	}
 	if due, any := rule.Next(time.UnixMicro(next.LastUs)); any {
-		step.Wake = due.Add(f.Jitter())
+		step.Due = due.Add(f.Jitter())
+		step.Wake = step.Due
 	}
 	return step
 }
@@ -79,6 +86,9 @@ func (f *File) afterPause(now time.Time) (next *File, changed bool) {
 	return next, true
 }
 
+// lookedMax bounds the due times of a step, which are computed one by one.
+const lookedMax = 1000
+
 // come decides about the due times that have come and are not decided: it notes those that are missed, and returns the one that fires.
 func (f *File) come(now time.Time, rule calendar.Rule, why string) (fire *Fire, changed bool) {
 	jitter := f.Jitter()
@@ -92,7 +102,11 @@ func (f *File) come(now time.Time, rule calendar.Rule, why string) (fire *Fire, 
 		f.LastUs, last, changed = oldest.UnixMicro(), oldest, true
 	}
 	var came []time.Time
+	looked := 0
 	for due, any := rule.Next(last); any && !due.After(upTo); due, any = rule.Next(due) {
+		if looked++; looked > lookedMax && len(came) == HistoryMax {
+			return nil, true // the others at the next step
+		}
 		if len(came) == HistoryMax {
 			f.miss(came[0], why)
 			f.LastUs, came, changed = came[0].UnixMicro(), came[1:], true
@@ -156,6 +170,7 @@ func (f *File) miss(due time.Time, why string) {
 
 // note adds an entry to the history, or replaces that of a due time which is made up for. It decides the due time.
 func (f *File) note(e Entry) {
+	e.Missed, e.Skipped = shortened(e.Missed), shortened(e.Skipped)
 	if e.By == "" {
 		at := slices.IndexFunc(f.History, func(known Entry) bool { return known.DueUs == e.DueUs && known.By == "" })
 		if at >= 0 {
@@ -171,11 +186,20 @@ func (f *File) note(e Entry) {
 	f.History = f.History[max(0, len(f.History)-HistoryMax):]
 }
 
+// reasonMax bounds a reason in the history, in bytes.
+const reasonMax = 300
+
+func shortened(text string) string {
+	if len(text) > reasonMax {
+		return strings.ToValidUTF8(text[:reasonMax], "") + "…"
+	}
+	return text
+}
+
 // Fired is the schedule with a firing whose jobs have no ids yet, for the queue, which adds them (WithJobs). from is the schedule that the
 // disk has: a firing that is taken back leads to its state.
 func (f *File) Fired(fire Fire, from *File) *File {
 	next := f.clone()
-	next.Version = from.Version + 1
 	next.Firing = &firing{FromUs: from.LastUs, DueUs: fire.DueUs, Count: int64(len(f.Jobs))}
 	if fire.Missed != "" && fire.DueUs > from.LastUs {
 		next.Missed++

@@ -44,8 +44,10 @@ const (
 	WithinMax    = 7 * 24 * time.Hour // of Definition.Within
 	JitterMax    = 24 * time.Hour
 	NameMax      = 64
-	JobsMax      = 100 // jobs of a due time
-	JobsBytesMax = 1 << 20
+	JobsMax      = 50 // jobs of a due time
+	JobsBytesMax = 64 << 10
+	// OpenMax is how many jobs of a schedule may be unfinished at a due time that submits others.
+	OpenMax = 1000
 	// Late is how far after its time a due time is still on time: it needs no catching up.
 	Late = time.Minute
 	// AheadMax is how far ahead of the clock the last due time may be. Beyond it the schedule stops: a clock has been wrong.
@@ -122,9 +124,7 @@ type File struct {
 	// AnchorUs is where the times of EveryUs begin.
 	AnchorUs int64 `json:"anchor"`
 	// LastUs is the last due time that was decided on. It never decreases, except when a firing is taken back.
-	LastUs int64 `json:"last"`
-	// Version counts the writes of the file.
-	Version   uint64  `json:"version"`
+	LastUs    int64   `json:"last"`
 	Open      []int64 `json:"open,omitempty"` // jobs that have not ended, as far as this file knows
 	Paused    bool    `json:"paused,omitempty"`
 	UntilUs   int64   `json:"until,omitempty"` // end of the pause; 0: none
@@ -236,7 +236,7 @@ func (f *File) Rule(zones Zones) (calendar.Rule, error) {
 // Make makes the schedule of a definition. Its due times begin after now.
 func Make(d Definition, owner Owner, by string, now time.Time) *File {
 	us := now.UnixMicro()
-	return &File{Definition: d, Owner: owner, By: by, MadeUs: us, AnchorUs: anchor(now), LastUs: us, Version: 1}
+	return &File{Definition: d, Owner: owner, By: by, MadeUs: us, AnchorUs: anchor(now), LastUs: us}
 }
 
 // anchor is a whole second, so that the times of periods of whole seconds are.
@@ -279,10 +279,9 @@ func (f *File) Encode() []byte {
 	return append(data, '\n')
 }
 
-// clone is the next version of the file, which may be changed: what is on the disk and what comes next are two values.
+// clone is a copy that may be changed: what is on the disk and what comes next are two values.
 func (f *File) clone() *File {
 	next := *f
-	next.Version++
 	next.History, next.Open = slices.Clone(f.History), slices.Clone(f.Open)
 	if f.Firing != nil {
 		last := *f.Firing

@@ -204,7 +204,7 @@ func TestAFiringWithoutJobsIsTakenBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Same(t, fired, fired.TakeBack(d.serial+1), "the serial covers the jobs")
 		back := fired.TakeBack(d.serial)
-		back.Version, back.Firing = before.Version, before.Firing
+		back.Firing = before.Firing
 		tooOld := now.UnixMicro() - before.WithinUs
 		for i := range back.History { // what is owed no longer stays so: a newer due time comes, or it is too old
 			if before.CatchUp == schedule.Last || back.History[i].DueUs < tooOld {
