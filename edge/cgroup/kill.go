@@ -15,7 +15,7 @@ import (
 )
 
 // Kill kills all processes of a group and of the groups below it, and waits until they have ended, for the timeout at most. The error says
-// that one has not. A process cannot leave by a fork meanwhile.
+// that a process has not ended. A process cannot leave by a fork meanwhile.
 func Kill(path string, timeout time.Duration) error {
 	if !isPopulated(path) {
 		return nil
