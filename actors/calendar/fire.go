@@ -188,7 +188,8 @@ func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*message
 	c.submitting[c.request], c.sent[c.request] = e, true
 	e.firing, e.after = f, after
 	next := f.next.Fired(f.Fire, e.file)
-	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs, By: userOf(e.file.Owner), Submitter: c.submitterOf(e.file.Owner),
+	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs,
+		By: userOf(e.file.Owner), Submitter: c.submitterOf(e.file.Owner),
 		Firing: &messages.ScheduleFiring{Schedule: e.file.Name, DueUs: f.DueUs, By: f.By,
 			File: next.Encode(), Before: e.file.Encode()}})
 	e.fired = next

@@ -124,7 +124,8 @@ type ListedJob struct {
 	// At is the time before which the job was not to start, by its submission or a later order; nil: it could start at once. Jobs that have
 	// started have it, too.
 	At *Time `json:"at_ts,omitempty"`
-	// Schedule is the due time of a schedule that has submitted the job, or at which a user has run the schedule by hand; nil: no schedule has submitted it.
+	// Schedule is the due time of a schedule that has submitted the job, or at which a user has run the schedule by hand; nil: no schedule has
+	// submitted it.
 	Schedule *DueTime `json:"schedule,omitempty"`
 	// Tries are the ended tries of its opcodes in their order, except for the last try of each.
 	Tries []EndedTry `json:"tries,omitempty"`
