@@ -114,7 +114,7 @@ func (c *checkExpected) See(w *World, event any) error {
 		if strings.HasPrefix(path.Base(e.path), "locks.") {
 			c.requestsLost()
 		}
-	case deciderStarted: // a choice that has not led to a process is forgotten
+	case deciderStarted, queueStarted: // a choice that has not led to a process is forgotten
 		maps.DeleteFunc(c.active, func(_ int64, j *lockingJob) bool { return !j.process })
 	case powerLost:
 		clear(c.active)
