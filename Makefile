@@ -32,7 +32,7 @@ export RAPID_SEED ?= 1
 SWEEP_CHECKS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick test test-daemons test-others sweep race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual recording install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check check-others clean
+.PHONY: help build quick test test-daemons test-others sweep race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual recording install packages packages-quick limits-check packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check check-others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,9 +139,12 @@ packages: ## build .deb and .rpm into bin/packages
 	$(SOURCE) packaging/build $(PACKAGES) "$(PACKAGE_VERSION)"
 
 packages-quick: packages ## lintian, and the .rpm in an empty root
-	$(SOURCE) packaging/test/check $(PACKAGES) "$(PACKAGE_VERSION)" quick
+	$(SOURCE) packaging/test/check $(PACKAGES) "$(PACKAGE_VERSION)" files
 
-packages-check: packages ## packages-quick; and start, restart, upgrade, removal and purge under a real systemd
+limits-check: packages ## the limits of commands, enforced by the kernel of a virtual machine, also over a restart and an upgrade
+	$(SOURCE) packaging/test/check $(PACKAGES) "$(PACKAGE_VERSION)" limits
+
+packages-check: packages ## packages-quick; limits-check; and start, restart, upgrade, removal and purge under a real systemd
 	$(SOURCE) packaging/test/check $(PACKAGES) "$(PACKAGE_VERSION)"
 
 packages-repeat: packages ## fail unless a second build, in another directory and without a C compiler, gives the same packages

@@ -180,11 +180,21 @@ func (n Node) Refusal(l Limits) string {
 		case n.Unusable != "":
 			return text + n.Unusable
 		case !slices.Contains(n.Controllers, m.controller):
-			return fmt.Sprintf("%sno %s controller in %s; add Delegate=%s to the unit of that group, and start unit and daemon again",
-				text, m.controller, n.Group, m.controller)
+			return fmt.Sprintf("%sno %s controller in %s; %s", text, m.controller, n.Group, n.delegation(m.controller))
 		}
 	}
 	return ""
+}
+
+// delegation is what to do so that the group gets a controller. Below the service manager of a user, the unit of that manager decides.
+func (n Node) delegation(controller string) string {
+	for part := range strings.SplitSeq(n.Group, "/") {
+		if strings.HasPrefix(part, "user@") {
+			return fmt.Sprintf("add Delegate=%s to [Service] in /etc/systemd/system/user@.service.d/lockstep.conf, as root, and start %s again",
+				controller, part)
+		}
+	}
+	return fmt.Sprintf("add Delegate=%s to the unit of that group, and start unit and daemon again", controller)
 }
 
 // Setting is a value of a control group. It may have several files, of which the first that the group has takes its value.

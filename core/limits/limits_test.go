@@ -59,6 +59,10 @@ func TestWhatANodeCannotLimit(t *testing.T) {
 	require.Equal(t, "this node cannot limit memory: no memory controller in "+unit+
 		"; add Delegate=memory to the unit of that group, and start unit and daemon again",
 		Node{Group: unit, Controllers: []string{"cpu", "pids"}}.Refusal(memory))
+	users := "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/lockstep.slice/lockstep-jobs.service"
+	require.Equal(t, "this node cannot limit processor time: no cpu controller in "+users+"; add Delegate=cpu to [Service] in "+
+		"/etc/systemd/system/user@.service.d/lockstep.conf, as root, and start user@1000.service again",
+		Node{Group: users, Controllers: []string{"memory", "pids"}}.Refusal(Limits{CPUs: 1}))
 	require.Equal(t, "this node cannot limit processor time: it is not there", Node{Group: unit, Unusable: "it is not there"}.Refusal(Limits{CPUs: 1}))
 	require.Empty(t, Node{Group: unit, Controllers: []string{"memory"}}.Refusal(memory))
 	require.Contains(t, Node{Group: unit, Controllers: []string{"memory"}}.Refusal(Limits{Memory: memory.Memory, Tasks: 5}), "no pids controller")
