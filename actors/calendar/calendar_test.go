@@ -2,6 +2,8 @@ package calendar_test
 
 import (
 	"encoding/json"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,4 +67,66 @@ func TestAFormerSubmissionEndsBeforeTheFilesAreRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A page of the schedules has them by name, after a name, with a part of the name.
+func TestPagesOfSchedules(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		daemon := access.Submitter{UID: 7}
+		names := []string{"a1.json", "a2.json", "b1.json", "b2.json", "b3.json"}
+		store, queue := e.Probe("store"), e.Probe("queue")
+		store.Answer(func(m any) any {
+			request, is := m.(*messages.AccessStore)
+			switch {
+			case !is:
+				return &messages.StoreStarted{Incarnation: 1}
+			case request.GetList() != nil:
+				return kittest.StoreResult(request, &messages.ListDirResult{Names: names})
+			default:
+				name := strings.TrimSuffix(filepath.Base(request.GetRead().Path), ".json")
+				d := schedule.Definition{Name: name, EveryUs: time.Hour.Microseconds(), Overlap: schedule.Skip, CatchUp: schedule.Last,
+					WithinUs: time.Hour.Microseconds(), Jobs: []schedule.Job{{Ops: []json.RawMessage{json.RawMessage(`{}`)}}}}
+				return kittest.StoreResult(request, &messages.ReadFileResult{
+					Content: schedule.Make(d, schedule.Owner{Submitter: daemon}, "root", e.Clock.Now()).Encode()})
+			}
+		})
+		queue.Answer(func(m any) any {
+			if _, is := m.(*messages.AnnounceQueue); is {
+				return &messages.QueueStarted{Incarnation: 1}
+			}
+			return nil
+		})
+		pid := e.Start("calendar", calendar.Props(calendar.Config{Env: e.Env, Store: store.PID, Queue: queue.PID, Catalogue: opcode.Builtin(),
+			Daemon: daemon, Zones: time.LoadLocation}))
+		e.Settle()
+		client := e.Probe("client")
+		list := func(m *calendar.List) (found []string, more bool) {
+			client.Ask(pid, m)
+			e.Settle()
+			r := kittest.Expect[*calendar.ListResult](client)
+			for _, s := range r.Schedules {
+				found = append(found, s.File.Name)
+			}
+			return found, r.More
+		}
+		for _, test := range []struct {
+			list calendar.List
+			want []string
+			more bool
+		}{
+			{calendar.List{}, []string{"a1", "a2", "b1", "b2", "b3"}, false},
+			{calendar.List{Limit: 2}, []string{"a1", "a2"}, true},
+			{calendar.List{Limit: 2, After: "a2"}, []string{"b1", "b2"}, true},
+			{calendar.List{Limit: 2, After: "b2"}, []string{"b3"}, false},
+			{calendar.List{Limit: 3, After: "a2"}, []string{"b1", "b2", "b3"}, false},
+			{calendar.List{Limit: 2, Search: "2"}, []string{"a2", "b2"}, false},
+			{calendar.List{Limit: 1, Search: "b", After: "b1x"}, []string{"b2"}, true},
+			{calendar.List{Search: "c"}, nil, false},
+			{calendar.List{Name: "b1"}, []string{"b1"}, false},
+		} {
+			found, more := list(&test.list)
+			require.Equal(t, test.want, found, "%+v", test.list)
+			require.Equal(t, test.more, more, "%+v", test.list)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -46,8 +47,13 @@ func (c *calendar) list(m *List) *ListResult {
 	r := &ListResult{Request: m.Request}
 	now := c.now()
 	for _, e := range c.byName() {
-		if m.Name != "" && m.Name != e.file.Name || e.unwritten {
+		name := e.file.Name
+		if m.Name != "" && m.Name != name || e.unwritten || name <= m.After || !strings.Contains(name, m.Search) {
 			continue
+		}
+		if m.Limit > 0 && len(r.Schedules) == m.Limit {
+			r.More = true
+			break
 		}
 		shown := Shown{File: e.file, Next: e.next, Stopped: !e.file.StoppedUntil(now).IsZero()}
 		if e.broken != nil {

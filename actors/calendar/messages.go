@@ -37,11 +37,15 @@ type (
 	List struct {
 		Request uint64
 		Name    string // empty: all
+		// A page of all has the first Limit schedules after the name After that have Search in their names.
+		Search, After string
+		Limit         int // 0: no limit
 	}
 	// ListResult answers a List, by name.
 	ListResult struct {
 		Request   uint64
 		Schedules []Shown
+		More      bool // there are others after the last one
 	}
 	// Shown is a schedule as it is now.
 	Shown struct {

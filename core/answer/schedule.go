@@ -6,6 +6,8 @@ type Schedules struct {
 	// ZoneData says which data the daemon uses for the time zone of the schedule that was asked for, with its version if that is known; empty:
 	// several were asked for.
 	ZoneData string `json:"zone_data"`
+	// More says that there are others after the last one of a page.
+	More bool `json:"more,omitempty"`
 }
 
 // Schedule is a schedule as it is now.
@@ -33,6 +35,8 @@ type Schedule struct {
 	Missed  int64           `json:"missed"`             // due times without jobs, or with late ones, since the schedule was made
 	Jobs    []ScheduleJob   `json:"jobs,omitempty"`     // only if one schedule was asked for
 	History []ScheduleEntry `json:"history,omitempty"`  // only if one schedule was asked for; the newest last
+	// Upcoming are the next due times, of which Next is the first; only if one schedule was asked for.
+	Upcoming []ScheduleEntry `json:"upcoming,omitempty"`
 }
 
 // ScheduleJob is a job that a schedule submits.

@@ -233,6 +233,20 @@ func (f *File) Rule(zones Zones) (calendar.Rule, error) {
 	return f.rule(zones, time.UnixMicro(f.AnchorUs))
 }
 
+// Upcoming are when the jobs are submitted, at most as many times, from a first time on; none if the first is the zero time.
+func (f *File) Upcoming(first time.Time, zones Zones, most int) (times []time.Time) {
+	rule, err := f.Rule(zones)
+	if err != nil || first.IsZero() {
+		return nil
+	}
+	for due, any := first, true; any && len(times) < most; {
+		times = append(times, due)
+		due, any = rule.Next(due.Add(-f.Jitter()))
+		due = due.Add(f.Jitter())
+	}
+	return times
+}
+
 // Make makes the schedule of a definition. Its due times begin after now.
 func Make(d Definition, owner Owner, by string, now time.Time) *File {
 	us := now.UnixMicro()

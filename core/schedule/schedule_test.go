@@ -220,3 +220,24 @@ func TestNamesOfSchedules(t *testing.T) {
 		require.Equal(t, good, schedule.CheckName(name) == nil, name)
 	}
 }
+
+// The times to come follow the rule from a first one, each later by the jitter.
+func TestUpcoming(t *testing.T) {
+	f := hourly(t, func(d *schedule.Definition) { d.EveryUs, d.Cron, d.Zone = 0, "30 2 * * *", "Europe/Berlin" })
+	first := time.Date(2027, 3, 27, 1, 30, 0, 0, time.UTC)
+	require.Equal(t, []time.Time{first, time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC), time.Date(2027, 3, 29, 0, 30, 0, 0, time.UTC)},
+		inUTC(f.Upcoming(first, calendar.LoadZone, 3)), "clocks are set forward on 28 March")
+	require.Empty(t, f.Upcoming(time.Time{}, calendar.LoadZone, 3))
+
+	f = hourly(t, func(d *schedule.Definition) { d.JitterUs = (30 * time.Minute).Microseconds() })
+	require.Positive(t, f.Jitter())
+	first = at(time.Hour).Add(f.Jitter())
+	require.Equal(t, []time.Time{first, first.Add(time.Hour)}, inUTC(f.Upcoming(first, calendar.LoadZone, 2)))
+}
+
+func inUTC(times []time.Time) (utc []time.Time) {
+	for _, t := range times {
+		utc = append(utc, t.UTC())
+	}
+	return utc
+}

@@ -23,29 +23,48 @@ import (
 	"lockstep/messages"
 )
 
-// lockstepSchedules takes [name], or [null] for all. The answer is an answer.Schedules. With a name the schedule has its jobs and its
-// history.
+// schedulesPage selects a page of all schedules. A field that is null or absent selects nothing.
+type schedulesPage struct {
+	Search string `json:"search"` // a part of the name
+	After  string `json:"after"`  // the last name of the page before
+	Limit  int    `json:"limit"`  // 0: none
+}
+
+// lockstepSchedules takes [name], [null] for all, or [null, page]. The answer is an answer.Schedules. With a name the schedule has its
+// jobs, its next due times and its history.
 func lockstepSchedules(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var name *string
-	if err := wire.Arguments(args, &name); err != nil {
+	var page schedulesPage
+	into := []any{&name}
+	if len(args) > 1 {
+		into = append(into, &page)
+	}
+	if err := wire.Arguments(args, into...); err != nil {
 		return fmt.Errorf("LockstepSchedules: %w", err)
 	}
-	one := ""
+	if page.Limit < 0 {
+		return fmt.Errorf("LockstepSchedules: a page has a limit of at least 1, not %d", page.Limit)
+	}
+	list := calendar.List{Search: page.Search, After: page.After, Limit: page.Limit}
 	if name != nil {
-		one = *name
+		list = calendar.List{Name: *name}
 	}
 	q := conn.Question{To: c.Config.Calendar, LostBy: conn.QueueRestart,
-		Message: func(number uint64) any { return &calendar.List{Request: number, Name: one} }}
+		Message: func(number uint64) any {
+			asked := list
+			asked.Request = number
+			return &asked
+		}}
 	call.Ask(c.Call, ctx, q, func(ctx actor.Context, a *calendar.ListResult) {
 		if name != nil && len(a.Schedules) == 0 {
 			c.Fail(ctx, messages.PrereqFailure(messages.UnknownEntity, fmt.Sprintf("There is no schedule %s: see lockstep schedule list", *name)))
 			return
 		}
-		all := answer.Schedules{Schedules: []answer.Schedule{}}
+		all := answer.Schedules{Schedules: []answer.Schedule{}, More: a.More}
 		for _, shown := range a.Schedules {
 			s := scheduleOf(shown)
 			if name != nil {
-				addDetails(&s, shown.File)
+				addDetails(&s, shown)
 				if data := c.Config.About.ZoneData; data != nil && s.Zone != "" {
 					all.ZoneData = data(s.Zone)
 				}
@@ -87,7 +106,14 @@ func scheduleOf(shown calendar.Shown) answer.Schedule {
 	return s
 }
 
-func addDetails(s *answer.Schedule, f *schedule.File) {
+// upcomingMax is the number of due times in the answer about one schedule.
+const upcomingMax = 5
+
+func addDetails(s *answer.Schedule, shown calendar.Shown) {
+	f := shown.File
+	for _, due := range f.Upcoming(shown.Next, rules.LoadZone, upcomingMax) {
+		s.Upcoming = append(s.Upcoming, answer.ScheduleEntry{Due: answer.Time{Time: due}})
+	}
 	for _, j := range f.Jobs {
 		shown := answer.ScheduleJob{Name: j.Name}
 		for _, op := range j.Ops {

@@ -223,7 +223,8 @@ that were missed, and the version of the zone data that the daemon uses.
 
 Exit code: 0; 1 if there is no such schedule.
 With --json: ` + scheduleJSONHelp + `;
-beside these "jobs": [{"name", "ops": [object]}], "history": a list like "last", and "zone_data"`,
+beside these "jobs": [{"name", "ops": [object]}], "upcoming": [{"due_ts"}], the next five due
+times, "history": a list like "last", and "zone_data"`,
 		Example: `  lockstep schedule show nightly`,
 		Args:    cli.WantArgs(1, 1, "name one schedule"),
 		RunE: func(command *cobra.Command, args []string) error {
