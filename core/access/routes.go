@@ -7,6 +7,8 @@ import "strings"
 type Route struct {
 	Need
 	Public bool // it needs no login: the answer says nothing about jobs
+	// Defines: it defines jobs, which run as the user whose they are.
+	Defines bool
 }
 
 // Routes by what they need.
@@ -158,6 +160,13 @@ var rapiRoutes = map[string]Route{
 	"GET /3/opcodes":                            needsRead,
 	"GET /3/openapi.json":                       needsUser,
 	"GET /3/order":                              needsRead,
+	"GET /3/schedules":                          needsRead,
+	"GET /3/schedules/{name}":                   needsRead,
+	"PUT /3/schedules/{name}":                   {Need: needsOwn.Need, Defines: true},
+	"DELETE /3/schedules/{name}":                needsOwn,
+	"POST /3/schedules/{name}/run":              needsOwn,
+	"PUT /3/schedules/{name}/pause":             needsOwn,
+	"DELETE /3/schedules/{name}/pause":          needsOwn,
 	"GET /3/settings":                           needsRead,
 	"PUT /3/settings":                           needsAdmin,
 	"GET /3/status":                             needsRead,

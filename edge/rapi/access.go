@@ -24,7 +24,7 @@ type gate struct {
 func (g *gate) routeOf(o *operation) access.Route {
 	r := o.route
 	switch {
-	case g.overSocket && r.Own:
+	case g.overSocket && r.Own && !r.Defines:
 		r.Role = access.Operate
 	case g.overSocket && r.Role == access.Submit:
 		r.Role = access.Admin

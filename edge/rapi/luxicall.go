@@ -30,7 +30,7 @@ func (s *Server) luxiParts(c *call, class Class, method string, args ...any) (pa
 }
 
 // callContext is the context of a call for the request. Its caller is the user who has logged in; guests have none. The error of a
-// submission is about the account as which the user's jobs run.
+// submission, or of a schedule, is about the account as which the user's jobs run.
 func (s *Server) callContext(c *call, method string) (context.Context, error) {
 	if c.user.Name() == "" {
 		return c.Context(), nil
@@ -42,9 +42,9 @@ func (s *Server) callContext(c *call, method string) (context.Context, error) {
 	return WithCaller(c.Context(), "user="+c.user.Name()+", from="+tlsserver.RemoteHost(c.Request), from), err
 }
 
-// isSubmission reports whether a method submits jobs.
+// isSubmission reports whether a method submits jobs, or defines those that a schedule submits.
 func isSubmission(method string) bool {
-	return slices.Contains([]string{"SubmitJob", "SubmitManyJobs", "LockstepSubmitJobs"}, method)
+	return slices.Contains([]string{"SubmitJob", "SubmitManyJobs", "LockstepSubmitJobs", "LockstepPutSchedule"}, method)
 }
 
 // luxiInto is luxi with the result decoded into result.

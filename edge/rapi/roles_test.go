@@ -37,7 +37,7 @@ func requestOf(route string) (method, path, body string) {
 	body = map[string]string{"POST /3/jobs": `{"ops":[{"OP_ID":"A"}]}`, "GET /2/jobs/{id}/wait": `{"fields":["status"]}`,
 		"PUT /3/jobs/{id}/priority": `{"priority":1}`, "PUT /3/drain": `{"drained":true}`, "PUT /3/settings": `{"max_running_jobs":3}`,
 		"PUT /2/query/{kind}": `{"fields":["id"]}`, "PUT /2/modify": "{}", "POST /2/filters": "{}", "PUT /2/filters/{uuid}": "{}",
-		"POST /3/filters/test": "{}"}[route]
+		"POST /3/filters/test": "{}", "PUT /3/schedules/{name}": `{"every":60,"jobs":[[{"OP_ID":"A"}]]}`}[route]
 	if route == "GET /2/query/{kind}" {
 		path += "?fields=id"
 	}
@@ -53,7 +53,7 @@ func TestEachOperationWithEachRole(t *testing.T) {
 		for route, need := range access.RapiRoutes() {
 			needs := need.Role
 			switch {
-			case name != "" && need.Own:
+			case name != "" && need.Own && !need.Defines:
 				needs = access.Operate // the queue does not know whose request it is
 			case name != "" && needs == access.Submit:
 				needs = access.Admin
@@ -90,7 +90,8 @@ func TestARefusalOfTheQueue(t *testing.T) {
 	const text = "job 7 is root's; to kill it needs the role operate, member (remote API) has submit"
 	refuse := func([]any) (string, error) { return "", failed("OpPrereqError", marshal(text), `"not_permitted"`) }
 	for method, request := range map[string]string{"CancelJob": "DELETE /3/jobs/{id}", "LockstepHoldJob": "PUT /3/jobs/{id}/hold",
-		"ArchiveJob": "PUT /3/jobs/{id}/archive", "SubmitManyJobs": "POST /3/jobs", "ChangeJobPriority": "PUT /3/jobs/{id}/priority"} {
+		"ArchiveJob": "PUT /3/jobs/{id}/archive", "LockstepPutSchedule": "PUT /3/schedules/{name}", "LockstepOrderSchedule": "DELETE /3/schedules/{name}/pause",
+		"SubmitManyJobs": "POST /3/jobs", "ChangeJobPriority": "PUT /3/jobs/{id}/priority"} {
 		b.luxi.answers[method] = refuse
 		verb, path, body := requestOf(request)
 		require.Equal(t, strings.ReplaceAll(text, "'", "&#x27;"), b.failure(http.StatusForbidden, b.do(verb, path, "member:secret", body)), method)
@@ -128,8 +129,12 @@ func TestInWhoseNameTheQueueIsAsked(t *testing.T) {
 	require.Equal(t, deploy, from("DELETE", "/2/jobs/7", "deploy:secret", "", 200))
 	require.Equal(t, account, from("POST", "/3/jobs", "deploy:secret", command, 201))
 	require.Equal(t, account, from("POST", "/3/jobs", "deploy:secret", `{"ops":[{"OP_ID":"A"}],"name":"x"}`, 201))
+	const definition = `{"every":60,"jobs":[[{"OP_ID":"OP_RUN_COMMAND","argv":["true"]}]]}`
+	require.Equal(t, account, from("PUT", "/3/schedules/nightly", "deploy:secret", definition, 200), "the jobs of a schedule run as the account, too")
+	require.Equal(t, deploy, from("POST", "/3/schedules/nightly/run", "deploy:secret", "", 201))
 	require.Equal(t, admin, from("PUT", "/2/redistribute-config", "peer:secret", "", 200))
 	require.Contains(t, b.failure(403, b.do("POST", "/3/jobs", "peer:secret", command)), "--rapi-allow-commands")
+	require.Contains(t, b.failure(403, b.do("PUT", "/3/schedules/nightly", "peer:secret", definition)), "--rapi-allow-commands")
 
 	missing, b.luxi.asked = true, nil
 	require.Contains(t, b.failure(403, b.do("POST", "/3/jobs", "deploy:secret", command)), "the account alice, which this machine does not have")

@@ -93,6 +93,16 @@ var queueResources = []resource{
 	{"/3/filters/test", map[string]operation{
 		http.MethodPost: {name: "test-filter", serve: (*Server).testFilter}}},
 	{"/3/order", getOnly("order", (*Server).order)},
+	{"/3/schedules", getOnly("schedules", (*Server).schedules)},
+	{"/3/schedules/{name}", map[string]operation{
+		http.MethodGet:    {name: "schedule", serve: (*Server).schedule},
+		http.MethodPut:    {name: "put-schedule", serve: (*Server).putSchedule},
+		http.MethodDelete: {name: "remove-schedule", serve: (*Server).removeSchedule}}},
+	{"/3/schedules/{name}/run", map[string]operation{
+		http.MethodPost: {name: "run-schedule", serve: (*Server).runSchedule}}},
+	{"/3/schedules/{name}/pause", map[string]operation{
+		http.MethodPut:    {name: "pause-schedule", serve: (*Server).pauseSchedule},
+		http.MethodDelete: {name: "resume-schedule", serve: (*Server).resumeSchedule}}},
 	{"/3/audit", getOnly("audit", (*Server).audit)},
 	{"/3/nodes", getOnly("queue-nodes", (*Server).nodes)},
 	{"/3/nodes/{node}/master", map[string]operation{

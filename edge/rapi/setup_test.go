@@ -155,6 +155,23 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 			return `{"entries":[{"number":8,"time":"2026-01-01T00:00:01.5Z","user":"alice","key":"uid=1000","by":"uid=1000(alice), pid=7",` +
 				`"method":"CancelJob","what":"kill job 12","refused":"no","left_out":2}],"last":9,"older":8,"damaged":0}`, nil
 		},
+		"LockstepSchedules": func(args []any) (string, error) {
+			s := `{"name":"a","cron":"0 3 * * *","tz":"Europe/Berlin","anchor_ts":null,"overlap":"skip","catch_up":"last","catch_up_within":86400,"jitter":0,` +
+				`"state":"paused","until_ts":[5,0],"owner":"alice","next_ts":[6,0],"running":[12],"last":{"due_ts":[1,0],"missed":"drained"},` +
+				`"last_end":{"job":11,"end_ts":[2,0],"result":"exit 3"},"last_success_ts":null,"missed":1`
+			if len(args) == 1 && args[0] == nil { // for metrics
+				return `{"schedules":[],"zone_data":""}`, nil
+			}
+			if args[0] == nil {
+				return `{"schedules":[` + s + `}],"zone_data":"","more":true}`, nil
+			}
+			if args[0] == "nosuch" {
+				return "", failed("OpPrereqError", `"There is no schedule nosuch: see lockstep schedule list"`, `"unknown_entity"`)
+			}
+			return `{"schedules":[` + s + `,"jobs":[{"ops":[{"OP_ID":"A"}]}],"history":[{"due_ts":[1,0],"missed":"drained"}],"upcoming":[{"due_ts":[6,0]}]}],"zone_data":"2026a"}`, nil
+		},
+		"LockstepPutSchedule":   func([]any) (string, error) { return `{"changed":true}`, nil },
+		"LockstepOrderSchedule": l.orderSchedule,
 		"LockstepLocks": func([]any) (string, error) {
 			return `{"locks":[{"name":"node/a","mode":"shared","owners":["12"],"pending":[]}],"waits":[],"jobs":[]}`, nil
 		},
@@ -196,6 +213,18 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 		"ArchiveJob":          func(args []any) (string, error) { return marshal(IsFinalIn(l.jobs, args[0])), nil },
 		"LockstepGetSettings": func([]any) (string, error) { return `{"max_running_jobs":20}`, nil },
 	}[method]
+}
+
+// orderSchedule knows any schedule but nosuch.
+func (l *fakeLuxi) orderSchedule(args []any) (string, error) {
+	switch {
+	case args[0] == "nosuch":
+		return "", failed("OpPrereqError", `"There is no schedule nosuch: see lockstep schedule list"`, `"unknown_entity"`)
+	case args[1] == "run":
+		l.lastID++
+		return fmt.Sprintf(`{"changed":true,"jobs":[%d]}`, l.lastID), nil
+	}
+	return `{"changed":true}`, nil
 }
 
 // IsFinalIn reports whether the job with that id has ended.

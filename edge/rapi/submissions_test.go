@@ -12,7 +12,7 @@ import (
 
 // changing are the calls of the queue that change something.
 var changing = []string{"SubmitJob", "SubmitManyJobs", "LockstepSubmitJobs", "CancelJob", "ArchiveJob", "SetDrainFlag", "ChangeJobPriority", "LockstepHoldJob",
-	"ReplaceFilter", "DeleteFilter", "LockstepSetSettings", "LockstepNodePromote"}
+	"ReplaceFilter", "DeleteFilter", "LockstepPutSchedule", "LockstepOrderSchedule", "LockstepSetSettings", "LockstepNodePromote"}
 
 // changes returns the calls that have changed something since the last time.
 func (b *testServer) changes() []string {
@@ -31,7 +31,7 @@ func (b *testServer) changes() []string {
 // requestsOfAll are a request for each operation of each resource, with HEAD beside GET. Those that end only with their client are left out.
 func requestsOfAll() (all []openAPIRequest) {
 	bodies := map[string]string{"submit": `{"ops":[{"OP_ID":"OP_TEST_DELAY"}]}`, "modify": `{}`, "change-settings": `{"tick":1}`, "drain": `{"drained":true}`, "priority": `{"priority":1}`,
-		"add-filter": `{}`, "replace-filter": `{}`}
+		"put-schedule": `{"every":60,"jobs":[[{"OP_ID":"A"}]]}`, "add-filter": `{}`, "replace-filter": `{}`}
 	given := clusterRequests()
 	for _, resource := range rapi.Resources() {
 		parts := strings.Fields(resource)
@@ -73,7 +73,8 @@ func TestWhatChangesSomethingWantsWriteALineAndTheOrigin(t *testing.T) {
 		require.NotEmpty(t, b.logs.AllEntries(), "%s leaves no line", name)
 		require.Equal(t, "peer", b.logs.LastEntry().Data["user"], name)
 	}
-	for _, name := range []string{"GET /2/os", "HEAD /2/os", "GET /2/instances/{name}/info", "GET /2/nodes/{name}/storage", "POST /3/jobs", "PUT /2/modify", "DELETE /2/jobs/{id}", "PUT /3/settings"} {
+	for _, name := range []string{"GET /2/os", "HEAD /2/os", "GET /2/instances/{name}/info", "GET /2/nodes/{name}/storage", "POST /3/jobs", "PUT /2/modify", "DELETE /2/jobs/{id}", "PUT /3/settings", "PUT /3/schedules/{name}",
+		"DELETE /3/schedules/{name}", "POST /3/schedules/{name}/run", "PUT /3/schedules/{name}/pause", "DELETE /3/schedules/{name}/pause"} {
 		require.True(t, changed[name], "%s changes nothing in this test", name)
 	}
 }

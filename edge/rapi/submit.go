@@ -110,7 +110,8 @@ func asClientError(err error) error {
 	var refused *wire.RequestError
 	if errors.As(err, &refused) {
 		text := strings.TrimPrefix(refused.Text, "Failed to parse request: ")
-		for _, method := range []string{"SubmitJob: ", "SubmitManyJobs: ", "LockstepSubmitJobs: ", "LockstepOrderJobs: "} {
+		for _, method := range []string{"SubmitJob: ", "SubmitManyJobs: ", "LockstepSubmitJobs: ", "LockstepOrderJobs: ",
+			"LockstepPutSchedule: ", "LockstepSchedules: "} {
 			text = strings.TrimPrefix(text, method)
 		}
 		return newFailure(http.StatusBadRequest, "Invalid body parameters: %s", text)
@@ -192,6 +193,7 @@ func (s *Server) submitJobs(c *call, jobs []jobDraft) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.addTrails(ops)
 		drafts[i], named[i] = ops, namedJob{ops, draft.name, draft.at}
 		anyNamed = anyNamed || draft.name != nil || draft.at != nil
 	}
@@ -242,8 +244,19 @@ func createdJobs(ids []int64) created {
 	return result
 }
 
-// checkOps checks the opcodes of a job, and gives each its reason trail. It passes on the parsed form and not the text, so that the queue
-// sees exactly the checked opcodes. Errors are for the client.
+// addTrails gives each opcode its reason trail.
+func (c *call) addTrails(ops []jsonObject) {
+	for _, m := range ops {
+		var before []raw
+		// LUXI reports a trail that is no list.
+		if given := m.nullable("reason"); given == nil || json.Unmarshal(given, &before) == nil {
+			m["reason"] = c.reasonTrail(slices.DeleteFunc(before, isReserved), job.RemoteSource, "user="+c.user.Name())
+		}
+	}
+}
+
+// checkOps checks the opcodes of a job. It passes on the parsed form and not the text, so that the queue sees exactly the checked opcodes.
+// Errors are for the client.
 func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 	var each []raw
 	if ops == nil || json.Unmarshal(ops, &each) != nil {
@@ -263,11 +276,6 @@ func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 			return nil, newFailure(http.StatusForbidden, "%s", problem)
 		}
 		m[opIDKey] = quoteJSON(name)
-		var before []raw
-		// LUXI reports a trail that is no list.
-		if given := m.nullable("reason"); given == nil || json.Unmarshal(given, &before) == nil {
-			m["reason"] = c.reasonTrail(slices.DeleteFunc(before, isReserved), job.RemoteSource, "user="+c.user.Name())
-		}
 		draft[i] = m
 	}
 	return draft, nil
