@@ -17,7 +17,7 @@ func clusterCheckers() []Checker {
 		&checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkFollowed{}, &checkPrograms{}, checkConnections{},
 		&checkFence{}, &checkProgress{}, &checkAudited{}, &checkRoles{}, &checkSubmitters{},
 		&checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{},
-		&checkStartTimes{}, &checkFirings{},
+		&checkStartTimes{}, &checkFirings{}, checkNoted{}, &checkHistories{},
 	}
 }
 

@@ -27,12 +27,15 @@ func scheduledDueIn(record []byte) (d scheduledDue) {
 type scheduleFile struct {
 	Name    string
 	Every   int64 `json:"every_us"`
-	Jitter  int64 `json:"jitter_us"`
+	Made    int64
 	Anchor  int64
 	Last    int64
 	Paused  bool
 	History []scheduleEntry
 }
+
+// historyMax is the number of entries that a history keeps.
+const historyMax = 100
 
 // scheduleEntry is an entry of the history.
 type scheduleEntry struct {
@@ -85,8 +88,32 @@ func (w *World) dueOf(id int64) scheduledDue {
 	return scheduledDue{}
 }
 
+// checkNoted: when a job of a schedule begins, the history of the schedule has it at its due time.
+type checkNoted struct{}
+
+func (checkNoted) Name() string { return "what fires is in the history" }
+
+func (checkNoted) See(w *World, event any) error {
+	e, is := event.(opcodeStarted)
+	if !is || !strings.HasPrefix(e.tag, scheduleTag) || e.op > 0 {
+		return nil
+	}
+	due := w.dueOf(e.job)
+	f := w.disk.Find(paths.SchedulePath(due.Name))
+	var file scheduleFile
+	if f == nil || json.Unmarshal(f.Data, &file) != nil {
+		return nil // it was removed
+	}
+	forgotten := due.Due <= file.Made || len(file.History) >= historyMax
+	if !forgotten && !slices.ContainsFunc(file.History, func(h scheduleEntry) bool { return h.Due == due.Due && slices.Contains(h.Jobs, e.job) }) {
+		return fmt.Errorf("job %d begins, which %s has submitted for its due time %d, and the history has no such job", e.job, file.Name, due.Due)
+	}
+	return nil
+}
+
 // checkHistories: the history of a schedule has each due time up to the last one, in order and once, and names the jobs that exist. A gap
 // is there only after a pause, another definition, or due times that are too old to be made up for.
+// In a cluster it judges what is committed, which each master has: a firing that a deposed master has written alone does not count.
 type checkHistories struct {
 	files map[string]scheduleFile // by name: the last content, also of a schedule that was removed
 }

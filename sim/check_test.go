@@ -37,6 +37,7 @@ func TestCheckersBite(t *testing.T) {
 	}
 	bites[(&checkStartTimes{}).Name()] = true // TestTimeCheckersBite
 	bites[(&checkFirings{}).Name()] = true    // TestScheduleCheckersBite
+	bites[checkNoted{}.Name()] = true
 	bites[(&checkHistories{}).Name()] = true
 	for name, c := range map[string]struct {
 		checker  func() Checker

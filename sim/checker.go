@@ -32,7 +32,7 @@ func allCheckers() []Checker {
 		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{}, &checkAudited{},
 		&checkRoles{}, &checkSubmitters{},
 		&checkTries{}, &checkTryRecords{}, &checkNoTryAfterCancel{}, &checkTriesUsed{}, &checkBetweenTries{},
-		&checkFirings{}, &checkHistories{},
+		&checkFirings{}, checkNoted{}, &checkHistories{},
 		&checkStartTimes{},
 	}
 }

@@ -10,37 +10,47 @@ import (
 
 // scheduleMutations are bugs in schedules.
 var scheduleMutations = []Mutation{
-	{"unnoted-firing", "the file of a schedule does not have the firings whose jobs are recorded", Mutations{Alter: inFirings(forgetsFiring)}},
-	{"lost-firing", "the file of a schedule has a due time as decided of which it says nothing", Mutations{Alter: inFirings(forgetsEntry)}},
+	{"unnoted-firing", "the file of a schedule does not have the firings whose jobs are recorded", Mutations{NewAlter: inFirings(forgetsFiring)}},
+	{"lost-firing", "the file of a schedule has a due time as decided of which it says nothing", Mutations{NewAlter: inFirings(forgetsEntry)}},
 }
 
-// inFirings changes the files of schedules that the queue writes with jobs.
-func inFirings(change func(before, file map[string]json.RawMessage)) func(string, any) any {
-	last := map[string][]byte{}
-	return func(_ string, m any) any {
-		if submit, is := m.(*messages.SubmitJobs); is && submit.Firing != nil {
-			last[submit.Firing.Schedule] = submit.Firing.Before
-		}
-		request, is := m.(*messages.AccessStore)
-		if !is || !writesFiring(request) {
-			return m
-		}
-		request = proto.CloneOf(request)
-		for _, f := range request.GetWrite().Files {
-			var file, before map[string]json.RawMessage
-			if f.Op != "fire-schedule" || json.Unmarshal(f.Content, &file) != nil {
-				continue
+// inFirings changes the files of schedules that the queue of a daemon writes with jobs.
+func inFirings(change func(before, file map[string]json.RawMessage)) func() func(string, any) any {
+	return func() func(string, any) any {
+		last := map[string][]byte{}
+		return func(_ string, m any) any {
+			if submit, is := m.(*messages.SubmitJobs); is && submit.Firing != nil {
+				last[submit.Firing.Schedule] = submit.Firing.Before
 			}
-			var name string
-			_ = json.Unmarshal(file["name"], &name) // it has one
-			if json.Unmarshal(last[name], &before) != nil {
-				continue
+			request, is := m.(*messages.AccessStore)
+			if !is || !writesFiring(request) {
+				return m
 			}
-			change(before, file)
-			f.Content, _ = json.Marshal(file)
+			request = proto.CloneOf(request)
+			for _, f := range request.GetWrite().Files {
+				if f.Op == "fire-schedule" {
+					f.Content = changedFiring(f.Content, last, change)
+				}
+			}
+			return request
 		}
-		return request
 	}
+}
+
+// changedFiring changes the content of the file of a schedule; last is what the schedules were before.
+func changedFiring(content []byte, last map[string][]byte, change func(before, file map[string]json.RawMessage)) []byte {
+	var file, before map[string]json.RawMessage
+	if json.Unmarshal(content, &file) != nil {
+		return content
+	}
+	var name string
+	_ = json.Unmarshal(file["name"], &name) // it has one
+	if json.Unmarshal(last[name], &before) != nil {
+		return content
+	}
+	change(before, file)
+	changed, _ := json.Marshal(file)
+	return changed
 }
 
 func writesFiring(request *messages.AccessStore) bool {
