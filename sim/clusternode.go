@@ -243,7 +243,7 @@ const voteRetryPause = 2 * time.Second
 // requestVoting sends join requests as long as this node has no vote, or does not use the times of elections that it knows.
 func (d *daemon) requestVoting() {
 	r := d.node.cluster.replica
-	d.world.clock.After(voteRetryPause, d.life, func() {
+	d.world.clock.AfterIdle(voteRetryPause, d.life, func() {
 		if known := r.Times.Heartbeat; !r.Voter(d.node.name) || d.tree == nil && r.Active.HeartbeatTimeout() > known {
 			request := &messages.AdmitNode{Applied: r.Active.AppliedIndex()}
 			if known < replication.ElectionMin {

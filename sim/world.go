@@ -29,6 +29,7 @@ type Options struct {
 	Browsers   bool // daemons keep sessions of the console
 	Users      bool // clients have accounts and roles; nodes of a cluster tell each other their version, and forward clients
 	Ganeti     bool // Ganeti's program runs Ganeti's opcodes. One node
+	Rests      bool // a cluster without work passes over its heartbeats
 	FaultRates FaultRates
 	Checkers   []Checker // nil: all
 	Mutations  Mutations
@@ -255,6 +256,9 @@ func (w *World) advance() bool {
 	w.effective.quiescent()
 	if w.audit != nil {
 		w.audit.run()
+	}
+	if w.options.Rests && w.log.Rests() {
+		w.log.Skip(w.clock.Skip())
 	}
 	return w.clock.Fire()
 }

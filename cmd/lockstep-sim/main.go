@@ -35,7 +35,7 @@ func main() {
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newRunCommand(), newReplayCommand(), newMinimizeCommand(), newCompareCommand(), newLoadCommand())
+	root.AddCommand(newRunCommand(), newReplayCommand(), newMinimizeCommand(), newCompareCommand(), newLoadCommand(), newYearCommand())
 	command, err := root.ExecuteC()
 	switch {
 	case err == nil:

@@ -38,6 +38,7 @@ type Log struct {
 	rng            *rand.Rand
 	replicas       []*Replica // by name
 	committedIndex uint64     // index of the last committed entry
+	latestArrival  time.Time  // of a message between nodes
 }
 
 // Mutations break promises of a consensus log, to test the checkers.
@@ -270,6 +271,7 @@ func (c *Log) deliver(from, to string, slow time.Duration, arrive func(*Replica)
 	}
 	d := slow + c.Delay(from) + c.Delay(to) + time.Duration(100+c.rng.IntN(3000))*time.Microsecond
 	life := other.Active.life
+	c.latestArrival = latest(c.latestArrival, c.clock.Now().Add(d))
 	c.clock.After(d, life, func() {
 		if !c.Partitioned(from, to) && other.Active != nil && other.Active.life == life && other.Active.takesPart() {
 			arrive(other)

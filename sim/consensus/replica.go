@@ -89,7 +89,7 @@ func (n *Active) postpone() {
 func (n *Active) takesPart() bool { return n.restoring == nil || n.bridge.restoredWhileActive }
 
 func (n *Active) ticks(first time.Duration) {
-	n.consensus.clock.After(first, n.life, func() {
+	n.consensus.clock.AfterIdle(first, n.life, func() {
 		if n.takesPart() {
 			n.tick()
 		}
