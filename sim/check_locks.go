@@ -62,9 +62,10 @@ func (checkLocks) See(w *World, event any) error {
 }
 
 // leftOnOtherNode reports whether the job's process was killed, its command lives, and its node
-// is not the master. The fence does not promise the end of such a command.
+// is not the master. The fence does not promise the end of such a command on a machine without guard.
 func (x lockUser) leftOnOtherNode(other lockUser) bool {
-	return x.process.life.Over && x.process.machine != other.process.machine
+	m := x.process.machine
+	return !m.world.options.Guard && x.process.life.Over && m != other.process.machine
 }
 
 // conflict returns a lock that two owners hold in modes that exclude each other; false if there is none.

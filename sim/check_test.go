@@ -287,7 +287,7 @@ func contended(seed uint64, checker Checker, mutations Mutations, after func(*cl
 	return w.Err()
 }
 
-// A process of a command that has left its session or dropped its environment is ended before
+// A process of a command that has left its session, dropped its environment or, on a machine with control groups, both, is ended before
 // the next job gets its locks, whether a forced end or a crash has ended the job.
 func TestWhatHidesIsEnded(t *testing.T) {
 	killedTogether := func(w *World, _ *client) {
@@ -305,12 +305,15 @@ func TestWhatHidesIsEnded(t *testing.T) {
 		"a forced end, without its environment":           {"survivors", hidesEnvironment, canceled},
 		"killed with the daemon, without its environment": {"marker-only", hidesEnvironment, killedTogether},
 		"killed with the daemon, in another session":      {"", hidesSession, killedTogether},
+		"a forced end, both":                              {"survivors", hidesBoth, canceled},
+		"killed with the daemon, both":                    {"forgotten-group", hidesBoth, killedTogether},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			run := func(seed uint64, mutations Mutations) error {
-				w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checkLocks{}}, Mutations: mutations})
+				w := New(Options{Seed: seed, Slots: 4, Starts: 3, Groups: c.hides == hidesBoth,
+					Checkers: []Checker{checkLocks{}}, Mutations: mutations})
 				w.restartAfter = restartDelay
 				w.startAgain()
 				worker := w.newClient()

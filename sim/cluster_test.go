@@ -194,3 +194,40 @@ func TestAStaleMasterIsSeen(t *testing.T) {
 		})
 	}
 }
+
+// A command whose job process is killed together with the daemon of the master is ended by the guard before the next master starts a job
+// with the same locks, also if that daemon does not come back.
+func TestTheGuardEndsWhatAFormerMasterHasLeft(t *testing.T) {
+	mutations, err := findMutation("idle-guard")
+	require.NoError(t, err)
+	run := func(seed uint64, mutations Mutations) error {
+		executes := false
+		sink := func(l Line) { executes = executes || strings.Contains(l.Text(), "process executes") }
+		w := New(Options{Seed: seed, Nodes: 3, Groups: true, Guard: true,
+			Checkers: []Checker{checkLocks{}}, Mutations: mutations, Sink: sink})
+		w.restartAfter = restartDelay
+		for _, n := range w.nodes {
+			n.startAgain()
+		}
+		first := w.newClient()
+		first.later(3*time.Second, func() { first.submit([][]OpSpec{{"run run_for=50 locks=node/a hides=both"}}, nil) })
+		for !executes && w.stepCount < 20_000 && w.Step() {
+		}
+		require.True(t, executes, "seed %d", seed)
+		w.RunFor(time.Second)
+		w.restartAfter = 0
+		master := w.master()
+		master.Crash()
+		master.machine.processes[0].kill("SIGKILL")
+		for range w.nodes { // one of them finds the next master
+			other := w.newClient()
+			other.later(6*time.Second, func() { other.submit([][]OpSpec{{"run run_for=1 locks=node/a"}}, nil) })
+		}
+		w.RunFor(time.Minute)
+		return w.Err()
+	}
+	for seed := range uint64(5) {
+		require.NoError(t, run(seed, Mutations{}))
+		require.ErrorContains(t, run(seed, mutations), "both work with node/a")
+	}
+}

@@ -34,7 +34,7 @@ type command struct {
 // script is what a command does, as its argv spells it: "sim run_for=5 exit=3 fails=2
 // say=hello floods=40 writes=20 says=3 every=0.1 stubborn hides=session": seconds, exit status, the number of first tries that have it, a
 // line of output, pieces of output, pieces of output for readers, lines about its progress, the distance of both in seconds, deaf to
-// SIGTERM, started in a session or without its environment, in its own process group.
+// SIGTERM, started in a session, without its environment or both, in its own process group.
 type script struct {
 	runFor   time.Duration
 	exit     int
@@ -48,13 +48,15 @@ type script struct {
 	hides    hiding
 }
 
-// hiding is what a command has left: the session of its job process, or the environment with the marker. In both cases it
-// has also left the process group that is signalled.
+// hiding is what a command has left: the session of its job process, the environment with the marker, or both. It has also left the process
+// group that is signalled. No command leaves its control group. One that hides both ways is not found on a machine without control groups:
+// no workload has it there.
 type hiding string
 
 const (
 	hidesSession     hiding = "session"
 	hidesEnvironment hiding = "environment"
+	hidesBoth        hiding = "both"
 )
 
 func parseScript(argv []string) (script, error) {
@@ -172,6 +174,7 @@ func (p *process) startCommand(index int, s script, timeout float64) {
 	c := &command{process: p, life: &kernel.Lifetime{}, script: s, heldLocks: p.heldLocks, op: index,
 		stop: jobproc.NewCommandStop(m.world.clock.Now(), timeout), output: &commandOutput{shell: p.shell}}
 	m.commands = append(m.commands, c)
+	m.wakeGuard()
 	if s.say != "" {
 		p.shell.log(stdout(s.say + "\n"))
 	}

@@ -23,7 +23,7 @@
 //   - Job processes, as jobs.Processes: both sides of the start handshake frame by frame, the livelock, the marker by which
 //     orphans are found, and commands by script. All else is decided by core/jobproc, as in lockstep-job: what is written
 //     to the job file and when, the calls to the daemon, what is repeated, and the end of commands and of leases. Job
-//     processes outlive the daemon. They can die or hang at each stage.
+//     processes outlive the daemon. They can die or hang at each stage. In some runs commands have control groups, and a guard runs.
 //   - The output of commands on its way to readers: pipes, the daemon's socket where readers and processes meet, and readers who stall,
 //     vanish or come again. A process keeps output by core/outflow, as lockstep-job does, within much smaller limits.
 //   - Several nodes: package consensus has the log between them, clusternode.go what a node

@@ -39,7 +39,8 @@ type machine struct {
 	// formerBoots holds the lock files that a power loss has left. Each may have the mark that its process has not begun.
 	formerBoots map[string]bool
 	// bootNotes holds the lock file of the last process of a job of Ganeti's program, since the boot.
-	bootNotes map[int64]string
+	bootNotes  map[int64]string
+	guardAwake bool // the guard has a look before it
 	// priorities holds the priority that was sent to a process, by job.
 	priorities map[int64]int
 }
@@ -173,15 +174,26 @@ func (m *machine) cleanUp(livelock string, seen bool, l *kernel.Lifetime, then f
 	m.world.clock.After(time.Duration(m.world.rng.IntN(500))*time.Millisecond, l, clear)
 }
 
-// endCommands kills the commands that carry a job's marker or belong to its session.
+// endCommands kills the commands that are in the control groups of a job, carry its marker or belong to its session.
 func (m *machine) endCommands(livelock string, seen bool) {
 	for _, c := range slices.Clone(m.commands) {
-		if !seen && m.world.mutations.MarkerOnly && c.script.hides == hidesEnvironment {
-			continue
-		}
-		if c.process.livelock == livelock {
+		if c.process.livelock == livelock && c.isFound(seen) {
 			c.end("killed with what was left of its job")
 		}
+	}
+}
+
+// isFound reports whether a search for what is left of a job finds the command. seen says that the searching process saw the end of the job
+// process.
+func (c *command) isFound(seen bool) bool {
+	w := c.process.machine.world
+	switch {
+	case w.options.Groups && (seen || !w.mutations.ForgottenGroups):
+		return true
+	case c.script.hides == hidesBoth:
+		return false
+	default:
+		return seen || !w.mutations.MarkerOnly || c.script.hides != hidesEnvironment
 	}
 }
 

@@ -48,6 +48,8 @@ var AllMutations = slices.Concat([]Mutation{
 	{"missing-mark", "a missing lock file is taken for the proof that a process has not begun its job", Mutations{MissingIsProof: true}},
 	{"marker-only", "orphans of a process whose end the daemon did not see are found by their marker only, not by their session",
 		Mutations{MarkerOnly: true}},
+	{"forgotten-group", "the next daemon does not kill the control groups of dead jobs", Mutations{ForgottenGroups: true}},
+	{"idle-guard", "the guard does not kill the control groups of dead jobs", Mutations{IdleGuard: true}},
 	{"no-deaths", "the lock manager does not learn that an owner has died",
 		Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
 	{"unwritten-release", "a release of all locks is not written to the journal",

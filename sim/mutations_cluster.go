@@ -18,7 +18,7 @@ import (
 var clusterMutations = []string{
 	"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress",
 	"unsynced-entries", "early-notes", "forgotten-file-system", "ignored-sync-errors", "early-service", "unsynced-leave",
-	"lost-records", "unnumbered-snapshots", "unnumbered-starts",
+	"lost-records", "unnumbered-snapshots", "unnumbered-starts", "idle-guard",
 }
 
 // losesRecords removes records with an even number from the changes that are committed.

@@ -68,12 +68,15 @@ func simulate(seed uint64, o runOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	clients := configClients(seed, o.Config)
 	browsers, users := browserCount(seed), userCount(seed, o.Users)
+	groups, guarded := groupsOf(seed)
 	w := New(Options{
 		Seed:       seed,
 		Networks:   clients > 0,
 		Browsers:   browsers > 0,
 		Users:      users > 0,
 		Ganeti:     o.Nodes <= 1 && users == 0 && ganetiSeed(seed, o.Ganeti),
+		Groups:     groups,
+		Guard:      guarded,
 		Slots:      1 + rng.IntN(4),
 		Starts:     1 + rng.IntN(3),
 		Writers:    1 + rng.IntN(4),
@@ -178,6 +181,16 @@ const (
 // ganetiSeed reports whether Ganeti's program runs jobs in the run of a seed.
 func ganetiSeed(seed uint64, oneOf int) bool {
 	return oneOf > 0 && rand.New(rand.NewPCG(seed, ganetiDice)).IntN(oneOf) == 0
+}
+
+// groupDice separates the dice of this choice from others of the same seed.
+const groupDice = 0x96095
+
+// groupsOf reports whether machines have control groups in the run of a seed, in half of the seeds, and also a guard, in half of these.
+func groupsOf(seed uint64) (groups, guarded bool) {
+	rng := rand.New(rand.NewPCG(seed, groupDice))
+	groups = rng.IntN(2) == 0
+	return groups, groups && rng.IntN(2) == 0
 }
 
 // browserCount is the number of browsers in the run of a seed: 1 to 3 in one of browserSeeds seeds, otherwise 0.

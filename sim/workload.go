@@ -253,6 +253,9 @@ func (k *workload) opcode() OpSpec {
 		locks := k.locks()
 		// No further dice: the runs of known seeds do not change.
 		hides := []string{"", " hides=session", " hides=environment"}[len(locks)%3]
+		if hides != "" && k.world.options.Groups {
+			hides = " hides=both"
+		}
 		return OpSpec(fmt.Sprintf("run run_for=%g locks=%s%s", spell, locks, hides))
 	case 13:
 		return OpSpec(fmt.Sprintf("run run_for=%g any=%d:node/a,node/b,node/c locks=node-res/a", spell, 1+k.rng.IntN(2)))

@@ -30,6 +30,8 @@ type Options struct {
 	Users      bool // clients have accounts and roles; nodes of a cluster tell each other their version, and forward clients
 	Ganeti     bool // Ganeti's program runs Ganeti's opcodes. One node
 	Rests      bool // a cluster without work passes over its heartbeats
+	Groups     bool // machines have control groups: each command has its own
+	Guard      bool // a guard runs on each machine. It needs Groups
 	FaultRates FaultRates
 	Checkers   []Checker // nil: all
 	Mutations  Mutations
@@ -59,6 +61,10 @@ type Mutations struct {
 	// MarkerOnly: orphans of a process whose end the daemon did not see are found by their marker
 	// alone.
 	MarkerOnly bool
+	// ForgottenGroups: a daemon kills no control groups of jobs whose end it did not see.
+	ForgottenGroups bool
+	// IdleGuard: the guard kills nothing.
+	IdleGuard bool
 	// AnyLivelock: a job process begins whatever lock file its job names.
 	AnyLivelock bool
 	// PatientProcesses: job processes take a missing directory of the queue for any other error of the disk.
@@ -120,6 +126,8 @@ type World struct {
 	clock      *kernel.Clock
 	trace      *trace
 	injector   *injector
+
+	guardDice *rand.Rand // for the first look of a guard
 
 	clients     []*client
 	submissions []*submission
@@ -195,6 +203,7 @@ func New(o Options) *World {
 		clock:     kernel.NewClock(),
 		checkers:  o.Checkers,
 		moments:   map[processMoment][]func(){},
+		guardDice: rand.New(rand.NewPCG(o.Seed, groupDice)),
 
 		startTimes: map[string]bool{},
 	}
