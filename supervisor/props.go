@@ -442,6 +442,7 @@ func luxiProps(p Ports, s Settings) *actor.Props {
 		NewUUID:       s.NewUUID,
 		About:         s.About,
 		OpcodeFiles:   p.Opcodes,
+		UsedFiles:     p.Used,
 		Leads:         leadershipCheck(p),
 		Replicator:    replicatorOf(p),
 		Distributor:   distributorOf(p),

@@ -52,6 +52,7 @@ type Ports struct {
 	Events     events.Feed                  // nil: no events are published
 	Cluster    *Cluster                     // nil: this node is not part of a cluster
 	Opcodes    call.OpcodeFiles             // nil: opcodes are not reloaded on request
+	Used       call.UsedFiles               // nil: what jobs have used cannot be asked for
 	// Daemons are the node daemons of a Ganeti cluster, which get the configuration. nil: there are none.
 	Daemons distributor.Daemons
 	// Inquiries asks those node daemons what only they know. nil: there are none.

@@ -22,7 +22,7 @@ var notAudited = []string{
 	"LockstepAudit", "LockstepAwaitJobs", "LockstepConfigCheck", "LockstepConfigHistory", "LockstepConfigShow", "LockstepDistribution",
 	"LockstepEvents", "LockstepGetSettings", "LockstepListFilters", "LockstepListJobs", "LockstepLocks", "LockstepNextJobs", "LockstepNodes",
 	"LockstepOpcodes", "LockstepOrder", "LockstepPageJobs", "LockstepPending", "LockstepStatus", "LockstepTestFilter", "LockstepWhy",
-	"LockstepListGrants", "LockstepMayOrder", "LockstepSchedules", "LockstepWhoAmI",
+	"LockstepListGrants", "LockstepMayOrder", "LockstepSchedules", "LockstepUsage", "LockstepWhoAmI",
 	"PickupJob", "Query", "QueryClusterInfo", "QueryConfigValues", "QueryExports", "QueryFields", "QueryFilters", "QueryGroups",
 	"QueryInstances", "QueryJobs", "QueryNetworks", "QueryNodes", "QueryTags", "WaitForJobChange",
 	"LockstepSubmitJobs", "SubmitJob", "SubmitJobToDrainedQueue", "SubmitManyJobs",

@@ -22,7 +22,7 @@ const (
 var extents = map[string]Extent{
 	"Query": Whole, "QueryNodes": Whole, "QueryInstances": Whole, "QueryGroups": Whole, "QueryNetworks": Whole, "LockstepListJobs": Whole,
 	"LockstepLocks": Whole, "LockstepOrder": Whole,
-	"QueryJobs": Paged, "LockstepPageJobs": Paged, "LockstepNextJobs": Paged,
+	"QueryJobs": Paged, "LockstepPageJobs": Paged, "LockstepNextJobs": Paged, "LockstepUsage": Paged,
 	"LockstepTestFilter": Preview, "WaitForJobChange": Waits, "LockstepEvents": Waits, "LockstepAudit": Waits,
 }
 

@@ -54,6 +54,7 @@ var listing = map[string]string{
 	"LockstepNodePromote":     "of a cluster",
 	"LockstepNodeCheck":       "compares all files",
 	"LockstepRotateConfdKey":  "waits until those who answer have the new key",
+	"LockstepUsage":           "reads the files of 5,000 jobs",
 }
 
 // callCosts is a daemon with many queued jobs, of which none can start.

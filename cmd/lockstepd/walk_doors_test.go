@@ -260,6 +260,7 @@ func (w *walk) frameDoors(listener, socket string, as int, methods []string) (al
 		"Query":            `["job",` + jobs + `,null]`,
 		"LockstepPageJobs": `[{"limit":1000}]`,
 		"LockstepListJobs": `[{}]`,
+		"LockstepUsage":    `[{}]`,
 	}
 	filter := `["|"` + strings.Repeat(`,["=~","summary","(a?){90}z"]`, 90) + `]`
 	greedy := map[string]string{

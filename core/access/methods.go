@@ -56,6 +56,7 @@ var methods = map[string]Need{
 	"LockstepListJobs":        {Role: Read, To: "list jobs"},
 	"LockstepPageJobs":        {Role: Read, To: "list jobs"},
 	"LockstepNextJobs":        {Role: Read, To: "list jobs"},
+	"LockstepUsage":           {Role: Read, To: "see what jobs have used"},
 	"LockstepStatus":          {Role: Read, To: "see the status"},
 	"LockstepWhy":             {Role: Read, To: "ask why a job waits"},
 	"LockstepPending":         {Role: Read, To: "list waiting jobs"},

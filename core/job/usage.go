@@ -31,9 +31,9 @@ func (u Usage) String() string {
 	text := fmt.Sprintf("%v of CPU", time.Duration(u.CPUSeconds*float64(time.Second)).Round(cpuStep(u.CPUSeconds)))
 	switch u.MemoryOf {
 	case MemoryOfGroup:
-		text += ", at most " + sizeText(u.MemoryPeakBytes) + " of memory"
+		text += ", at most " + SizeText(u.MemoryPeakBytes) + " of memory"
 	case MemoryOfProcess:
-		text += ", at most " + sizeText(u.MemoryPeakBytes) + " of memory in one process"
+		text += ", at most " + SizeText(u.MemoryPeakBytes) + " of memory in one process"
 	}
 	return text
 }
@@ -46,8 +46,8 @@ func cpuStep(seconds float64) time.Duration {
 	return time.Second
 }
 
-// sizeText is a number of bytes in the largest unit.
-func sizeText(n int64) string {
+// SizeText is a number of bytes in the largest unit.
+func SizeText(n int64) string {
 	size, unit := float64(n), "bytes"
 	for _, next := range []string{"kB", "MB", "GB", "TB"} {
 		if size < 1000 {

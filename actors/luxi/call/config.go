@@ -10,6 +10,7 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/limits"
 	"lockstep/core/opcode"
+	"lockstep/core/usage"
 )
 
 // Config has the actors that the calls of LUXI ask, and the limits and settings of the gateway.
@@ -29,6 +30,7 @@ type Config struct {
 	About         About
 
 	OpcodeFiles OpcodeFiles // nil: opcodes cannot be reloaded
+	UsedFiles   UsedFiles   // nil: what jobs have used cannot be read
 
 	Leads      func() bool // see conn.Leased
 	Replicator *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
@@ -102,4 +104,10 @@ type OpcodeFiles interface {
 	// Reload reads the files again and puts the catalogue in force, in a cluster on all nodes. It does not block; done is
 	// called once, on any goroutine. After an error the former catalogue stays in force.
 	Reload(done func(answer.OpcodesReloaded, error))
+}
+
+// UsedFiles is the port to the files of jobs, of the queue and of the archive, for what the jobs have used.
+type UsedFiles interface {
+	// Page makes one page, a usage.Page as JSON. It does not block; done is called once, on any goroutine.
+	Page(q usage.Query, done func(page []byte, err error))
 }

@@ -46,6 +46,7 @@ var methods = map[string]func(r *request, ctx actor.Context, args []json.RawMess
 	"LockstepSubmitJobs":      lockstepSubmitJobs,
 	"LockstepListJobs":        lockstepListJobs,
 	"LockstepPageJobs":        lockstepPageJobs,
+	"LockstepUsage":           lockstepUsage,
 	"LockstepNextJobs":        lockstepNextJobs,
 	"LockstepStatus":          lockstepStatus,
 	"LockstepHoldJob":         lockstepHoldJob,

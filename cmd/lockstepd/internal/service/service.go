@@ -30,6 +30,7 @@ import (
 	"lockstep/edge/getent"
 	"lockstep/edge/jobprocess"
 	"lockstep/edge/ownerwatch"
+	"lockstep/edge/usage"
 	"lockstep/edge/zones"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -101,6 +102,7 @@ func (d *Service) SetPorts(owners *ownerwatch.Owners, callers *ownerwatch.Caller
 		Owners:       owners,
 		Callers:      callers,
 		Opcodes:      d.reloadRequests,
+		Used:         usage.NewReader(d.Files),
 		Events:       d.RemoteAPI.Events(),
 		OnDecision:   d.RemoteAPI.OnDecision(),
 		OnUnlocked:   d.RemoteAPI.OnUnlocked(d.Log),
