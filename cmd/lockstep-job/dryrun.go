@@ -57,6 +57,9 @@ func (x *execution) dryCommand(parameters json.RawMessage) jobproc.Outcome {
 	if refused != nil {
 		return *refused
 	}
+	if refusal := x.refusal(); refusal != "" {
+		return failure("OpPrereqError", refusal, "wrong_state")
+	}
 	var err error
 	if x.account != nil {
 		err = x.startableAsUser(&c, env)

@@ -35,7 +35,8 @@ func (x *execution) openGroup() (refusal string) {
 	return ""
 }
 
-func (x *execution) openLimited() (refusal string) {
+// refusal is why this node cannot enforce the limits of the command; "": it can.
+func (x *execution) refusal() string {
 	node := limits.Node{}
 	if x.lease.cgroup != "" {
 		var err error
@@ -43,7 +44,11 @@ func (x *execution) openLimited() (refusal string) {
 			node.Unusable = err.Error()
 		}
 	}
-	if refusal := node.Refusal(x.limits); refusal != "" {
+	return node.Refusal(x.limits)
+}
+
+func (x *execution) openLimited() (refusal string) {
+	if refusal := x.refusal(); refusal != "" {
 		return refusal
 	}
 	group, err := cgroup.MakeLimited(x.lease.cgroup, x.livelock, x.op, x.limits.Controllers())

@@ -14,11 +14,10 @@ import (
 	"lockstep/core/outflow"
 )
 
-// inGroup runs a command whose group is below a control group.
-func inGroup(input json.RawMessage, cgroup string) jobproc.Outcome {
-	x := &execution{id: 7, livelock: "none", input: input, lease: &lease{cgroup: cgroup}, emit: func([]jobproc.LogEntry) {},
+// withGroup is the execution of a command whose group is below a control group.
+func withGroup(input json.RawMessage, cgroup string) *execution {
+	return &execution{id: 7, livelock: "none", input: input, lease: &lease{cgroup: cgroup}, emit: func([]jobproc.LogEntry) {},
 		relay: newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), outflow.Position{}, false), nil, nil)}
-	return x.runCommand(input)
 }
 
 // A command without limits runs also where its group cannot be made, or the kernel does not take it.
@@ -29,13 +28,14 @@ func TestACommandRunsWithoutItsGroup(t *testing.T) {
 	for name, cgroup := range map[string]string{
 		"not asked for": "", "no parent": filepath.Join(t.TempDir(), "none"), "no group": t.TempDir(), "not of the kernel": unusable,
 	} {
-		outcome := inGroup([]byte(`{"argv": ["/bin/true"]}`), cgroup)
+		input := json.RawMessage(`{"argv": ["/bin/true"]}`)
+		outcome := withGroup(input, cgroup).runCommand(input)
 		require.False(t, outcome.Failed, "%s: %s", name, outcome.Result)
 		require.Equal(t, job.MemoryOfProcess, job.UsageIn(outcome.Result).MemoryOf)
 	}
 }
 
-// A command with a limit does not run where the limit cannot be enforced, also if its submission was on another node.
+// A command with a limit does not run where the limit cannot be enforced, also if its submission was on another node. A dry run says the same.
 func TestALimitIsNeverIgnored(t *testing.T) {
 	touched := filepath.Join(t.TempDir(), "touched")
 	input, err := json.Marshal(map[string]any{"argv": []string{"/bin/touch", touched}, "limits": map[string]any{"tasks": 5}})
@@ -44,9 +44,10 @@ func TestALimitIsNeverIgnored(t *testing.T) {
 		"":                                      "this node cannot limit the number of processes: its daemon has no control group for jobs",
 		filepath.Join(t.TempDir(), "none/jobs"): "is no control group of version 2 that exists",
 	} {
-		outcome := inGroup(input, cgroup)
+		outcome := withGroup(input, cgroup).runCommand(input)
 		require.True(t, outcome.Failed)
 		require.Contains(t, string(outcome.Result), want)
 		require.NoFileExists(t, touched)
+		require.Equal(t, outcome, withGroup(input, cgroup).dryCommand(input))
 	}
 }

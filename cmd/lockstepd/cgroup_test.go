@@ -140,8 +140,11 @@ func TestLimitsOfACommand(t *testing.T) {
 	if !strings.Contains(string(controllers), "memory") {
 		refused(command("touch", touched).with("limits", op{"memory": "50M"}),
 			"this node cannot limit memory: no memory controller in "+filepath.Dir(group)+"; add Delegate=memory")
+		refused(command("touch", touched).with("limits", op{"memory": "50M"}).with("dry_run", true), "this node cannot limit memory")
 		require.NoFileExists(t, touched)
 	}
+	require.Equal(t, "success", c.await(c.submit(command("touch", touched).with("limits", op{"nice": 5}).with("dry_run", true))).Status)
+	require.NoFileExists(t, touched)
 	refused(command("true").with("limits", op{"memory": "banana"}), `like "2G"`)
 	for _, nice := range []string{"7", "0"} {
 		j := c.await(c.submit(command("nice").with("limits", op{"nice": json.Number(nice)})))
@@ -191,4 +194,59 @@ func BenchmarkNoOpInAGroup(b *testing.B) {
 	b.ReportMetric(median[0]*1000, "ms/without")
 	b.ReportMetric(median[1]*1000, "ms/with")
 	b.ReportMetric((median[1]/median[0]-1)*100, "%more")
+}
+
+// The group of a command of alice belongs to the daemon's user. Her command can neither leave it nor change its settings, a forced end ends
+// all of it, and the result says what it has used.
+func TestTheGroupOfAUsersCommand(t *testing.T) {
+	t.Parallel()
+	d := newUsersDaemon(t)
+	group := filepath.Join(cgrouptest.New(t), "jobs")
+	other := filepath.Join(filepath.Dir(group), "other")
+	require.NoError(t, os.Mkdir(other, 0o755))
+	require.NoError(t, os.Chmod(filepath.Dir(group), 0o755))
+	marks := d.path("marks")
+	require.NoError(t, os.Mkdir(marks, 0o777))
+	require.NoError(t, os.Chmod(marks, 0o777))
+	// It tries each file of its group and the ways out of it, and then hides a process without environment in another session.
+	script := fmt.Sprintf(`root=%[1]s; own=%[2]s/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup)
+tried=0
+for file in $own/* %[2]s/* $root/* %[3]s/*; do
+	[ -f $file ] || continue
+	tried=$((tried+1))
+	for value in $$ max 1 +cpu; do if (echo $value > $file) 2>/dev/null; then echo "wrote $value to $file"; fi; done
+done
+mkdir $own/new 2>/dev/null && echo made a group
+rmdir %[3]s 2>/dev/null && echo removed a group
+[ $tried -gt 20 ] && [ -d $own ] && echo tried
+setsid env -i sh -c 'echo $$ > %[4]s/pid.new; mv %[4]s/pid.new %[4]s/pid; exec sleep 999' &
+i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done
+exec sleep 999`, filepath.Dir(group), group, other, marks)
+	ids, release := d.submitAs(d.startAgain(), submission{alice, []op{command("sh", "-c", script)}})
+	c := release("--job-cgroup", group)
+	d.awaitStep(filepath.Join(marks, "pid"))
+	content, err := os.ReadFile(filepath.Join(marks, "pid"))
+	require.NoError(t, err)
+	hidden := strings.TrimSpace(string(content))
+	own := d.commandGroup(group)
+	require.NoError(t, filepath.WalkDir(own, func(path string, e os.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
+		require.EqualValues(t, os.Geteuid(), info.Sys().(*syscall.Stat_t).Uid, path)
+		return nil
+	}))
+	inside, err := os.ReadFile(filepath.Join(own, "cgroup.procs"))
+	require.NoError(t, err)
+	require.Contains(t, strings.Fields(string(inside)), hidden)
+
+	require.Eventually(t, func() bool { used, known := cgroup.UsageOf(own); return known && used.CPU > 50*time.Millisecond }, patience, 5*time.Millisecond)
+	done, _ := c.ask("CancelJob", ids[0], true)
+	require.True(t, done)
+	j := c.await(ids[0])
+	require.Equal(t, []string{"tried"}, j.lines())
+	require.Contains(t, string(j.Results[0]), "Ended on request")
+	require.Greater(t, job.UsageIn(j.Results[0]).CPUSeconds, 0.05)
+	require.True(t, isGone(hidden))
+	require.NoDirExists(t, own)
 }
