@@ -36,7 +36,8 @@
 //	configcheck the findings about the configuration    configuration            answers nothing; to clusterconfig the
 //	                                                                            question for its state
 //	calendar   the schedules, each in a file; their     connections, grants     queue: firings and kills of
-//	           due times                                                       jobs, questions for jobs
+//	           due times                                                       jobs, questions for jobs; events:
+//	                                                                            what has happened to schedules
 //	filters    the verdict on each unfinished job      queue, connections       queue: changed verdicts
 //	scheduler  order of eligible jobs, run slots,      queue, job actors,       queue: picked and unrunnable
 //	           dependencies                            connections              jobs; locks: paused jobs
@@ -50,7 +51,7 @@
 //	wconfd     one actor per connection                job processes,           its client
 //	                                                   Ganeti's programs
 //	events     the last known filter rules; since      none                     the feed: changes of jobs,
-//	           when owners wait for locks                                       rules and locks
+//	           when owners wait for locks                                       rules, locks and schedules
 //	monitor    what each collector of MonD reports     none                     the board: each new snapshot; its
 //	                                                                            questions for the states of all others
 //

@@ -117,8 +117,8 @@ func grantsProps(p Ports, _ Settings) *actor.Props {
 }
 
 func calendarProps(p Ports, s Settings) *actor.Props {
-	return calendar.Props(calendar.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName), Accounts: p.Accounts,
-		Catalogue: s.Catalogue, Policy: s.Access, Daemon: s.Daemon, Zones: times.LoadZone})
+	return calendar.Props(calendar.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName), Events: eventsOf(p),
+		Accounts: p.Accounts, Catalogue: s.Catalogue, Policy: s.Access, Daemon: s.Daemon, Zones: times.LoadZone})
 }
 
 // notesFeatures reports whether the features of the members of a cluster are noted. Where members cannot be asked, all are of one version.

@@ -34,6 +34,7 @@ type Config struct {
 	Env       *kit.Env
 	Store     *actor.PID
 	Queue     *actor.PID
+	Events    *actor.PID // the actor that publishes what happens to schedules; nil: there is none
 	Accounts  Accounts
 	Catalogue *opcode.Catalogue // until opcodes.Changed brings another one
 	Policy    access.Policy     // until grants.Changed brings other grants
@@ -77,21 +78,21 @@ type calendar struct {
 	finding    map[uint64]func(actor.Context, *OwnerFound)
 
 	due   heap.Heap[*entry, wakeOrder]
-	timer uint64 // number of the last timer; an earlier one means nothing
+	seen  time.Time // the clock at the last look
+	timer uint64    // number of the last timer; an earlier one means nothing
 }
 
-// entry is a schedule.
+// entry is a schedule. Its File is what the disk has, and its State what events have said last.
 type entry struct {
-	file   *schedule.File // what the disk has
-	rule   rules.Rule
-	broken error // why there is no rule; nil: there is one
+	schedule.Standing
+	pauseUs int64 // end of the pause, as events have said; 0: there is none
+	rule    rules.Rule
 	// busy: a write or a submission is on its way, and file does not change.
 	busy    bool
 	owed    bool // due times that are owed are tried at the next step
 	why     string
 	wake    time.Time // when it is looked at again, if it has a place
 	place   int       // in the heap, from 1; 0: none
-	next    time.Time // when its jobs are submitted next, as far as is known; zero: it is not
 	waiting kit.Deferred[func(actor.Context)]
 	removed bool
 	// unwritten: it is a new one, which the disk does not have yet. Nothing is said of it.
@@ -107,7 +108,7 @@ type entry struct {
 type wakeOrder struct{}
 
 func (wakeOrder) Before(a, b *entry) bool {
-	return a.wake.Before(b.wake) || a.wake.Equal(b.wake) && a.file.Name < b.file.Name
+	return a.wake.Before(b.wake) || a.wake.Equal(b.wake) && a.File.Name < b.File.Name
 }
 
 func (wakeOrder) Moved(e *entry, index int) { e.place = index + 1 }
@@ -145,6 +146,9 @@ func (c *calendar) Receive(ctx actor.Context) {
 func (c *calendar) handle(ctx actor.Context, message any, sender *actor.PID) {
 	switch m := message.(type) {
 	case *actor.Started:
+		if c.incarnation > 1 && c.config.Events != nil { // what the former one did not come to say is not said
+			ctx.Send(c.config.Events, &Happened{Lost: true})
+		}
 		c.store.Connect(ctx)
 		ctx.Request(c.config.Queue, &messages.AnnounceQueue{})
 	case *messages.QueueStarted:
@@ -184,6 +188,8 @@ func (c *calendar) handle(ctx actor.Context, message any, sender *actor.PID) {
 			delete(c.finding, m.Question)
 			then(ctx, m)
 		}
+	case *Summarize:
+		ctx.Send(sender, &SummarizeResult{Request: m.Request, Summary: c.summary()})
 	case *Change, *List:
 		if !c.loaded {
 			c.deferred.Add(message, sender)
@@ -257,6 +263,7 @@ func (c *calendar) loadOne(ctx actor.Context, name string, then func(actor.Conte
 		default:
 			e = &entry{owed: true}
 			c.take(e, f)
+			e.State, e.pauseUs = c.standing(e) // that is no news
 		}
 		then(ctx, e)
 	})
@@ -285,17 +292,23 @@ func (c *calendar) read(ctx actor.Context) {
 
 // take puts a schedule in force as the disk has it.
 func (c *calendar) take(e *entry, f *schedule.File) {
-	if e.file != nil {
-		for _, id := range e.file.Open {
+	if e.File != nil {
+		for _, id := range e.File.Open {
 			delete(c.jobs, id)
 		}
 	}
-	if e.file == nil || e.broken != nil || e.file.AnchorUs != f.AnchorUs || !e.file.HasTimesOf(f.Definition) {
-		if e.rule, e.broken = f.Rule(c.config.Zones); e.broken != nil {
-			c.config.Env.Log().WithFields(logrus.Fields{"schedule": f.Name, "err": e.broken}).Error("the due times of a schedule cannot be computed")
+	if e.File == nil || e.Broken != nil || e.File.AnchorUs != f.AnchorUs || !e.File.HasTimesOf(f.Definition) {
+		if e.rule, e.Broken = f.Rule(c.config.Zones); e.Broken != nil {
+			c.config.Env.Log().WithFields(logrus.Fields{"schedule": f.Name, "err": e.Broken}).Error("the due times of a schedule cannot be computed")
 		}
 	}
-	e.file = f
+	if e.Broken != nil {
+		e.Next = time.Time{}
+	}
+	e.File, e.MissedUs = f, 0
+	if missed := f.LastMissed(); missed != nil {
+		e.MissedUs = missed.DueUs
+	}
 	c.schedules[f.Name] = e
 	for _, id := range f.Open {
 		c.jobs[id] = e

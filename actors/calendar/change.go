@@ -1,8 +1,6 @@
 package calendar
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -45,9 +43,8 @@ func (c *calendar) asked(ctx actor.Context, message any, sender *actor.PID) {
 
 func (c *calendar) list(m *List) *ListResult {
 	r := &ListResult{Request: m.Request}
-	now := c.now()
 	for _, e := range c.byName() {
-		name := e.file.Name
+		name := e.File.Name
 		if m.Name != "" && m.Name != name || e.unwritten || name <= m.After || !strings.Contains(name, m.Search) {
 			continue
 		}
@@ -55,11 +52,7 @@ func (c *calendar) list(m *List) *ListResult {
 			r.More = true
 			break
 		}
-		shown := Shown{File: e.file, Next: e.next, Stopped: !e.file.StoppedUntil(now).IsZero()}
-		if e.broken != nil {
-			shown.Broken = e.broken.Error()
-		}
-		r.Schedules = append(r.Schedules, shown)
+		r.Schedules = append(r.Schedules, Shown{File: e.File, Next: e.Next, State: e.State, Why: e.File.WhyNot(e.State, e.Broken)})
 	}
 	return r
 }
@@ -82,7 +75,7 @@ func (c *calendar) changeUnknown(ctx actor.Context, m *Change, answer func(actor
 	bounded := owner.Remote != "" || owner.UID != 0 && owner.UID != c.config.Daemon.UID
 	own := 0
 	for _, e := range c.schedules {
-		if e.file.Owner == owner {
+		if e.File.Owner == owner {
 			own++
 		}
 	}
@@ -112,8 +105,8 @@ func (c *calendar) note(m *Change, what string) {
 
 // change changes a schedule on which nothing else is on its way.
 func (c *calendar) change(ctx actor.Context, e *entry, m *Change, answer func(actor.Context, *ChangeResult)) {
-	if owner := e.file.Owner.Key(); m.OnlyOf != "" && m.OnlyOf != owner {
-		text := fmt.Sprintf("schedule %s belongs to %s: to change it needs the role operate", m.Name, e.file.By)
+	if owner := e.File.Owner.Key(); m.OnlyOf != "" && m.OnlyOf != owner {
+		text := fmt.Sprintf("schedule %s belongs to %s: to change it needs the role operate", m.Name, e.File.By)
 		answer(ctx, failedChange(messages.NotPermitted, text))
 		return
 	}
@@ -129,27 +122,20 @@ func (c *calendar) change(ctx actor.Context, e *entry, m *Change, answer func(ac
 	case m.Put != nil && !m.Put.Replace:
 		text := fmt.Sprintf("There is a schedule %s already: remove it first, or use lockstep schedule apply", m.Name)
 		answer(ctx, failedChange(messages.WrongInput, text))
-	case m.Put != nil && same(m.Put.Definition, e.file.Definition) && schedule.OwnerOf(m.Put.Owner) == e.file.Owner:
+	case m.Put != nil && schedule.Same(m.Put.Definition, e.File.Definition) && schedule.OwnerOf(m.Put.Owner) == e.File.Owner:
 		answer(ctx, &ChangeResult{})
 	case m.Put != nil:
-		put(e.file.Redefine(m.Put.Definition, schedule.OwnerOf(m.Put.Owner), m.By, c.now()), "redefined")
+		put(e.File.Redefine(m.Put.Definition, schedule.OwnerOf(m.Put.Owner), m.By, c.now()), "redefined")
 	case m.Order == Pause:
-		put(e.file.Pause(m.UntilUs), "paused")
+		put(e.File.Pause(m.UntilUs), "paused")
 	case m.Order == Resume:
-		put(e.file.Resume(c.now()), "resumed")
+		put(e.File.Resume(c.now()), "resumed")
 	case m.Order == Run:
 		c.note(m, "run")
-		c.fire(ctx, e, firing{Fire: schedule.Fire{DueUs: c.now().UnixMicro(), By: m.By}, next: e.file, then: answer})
+		c.fire(ctx, e, firing{Fire: schedule.Fire{DueUs: c.now().UnixMicro(), By: m.By}, next: e.File, then: answer})
 	case m.Order == Remove:
 		c.remove(ctx, e, m, answer)
 	}
-}
-
-// same reports whether two definitions are equal.
-func same(a, b schedule.Definition) bool {
-	left, err := json.Marshal(a)
-	right, err2 := json.Marshal(b)
-	return err == nil && err2 == nil && bytes.Equal(left, right)
 }
 
 func (c *calendar) remove(ctx actor.Context, e *entry, m *Change, answer func(actor.Context, *ChangeResult)) {
@@ -161,7 +147,7 @@ func (c *calendar) remove(ctx actor.Context, e *entry, m *Change, answer func(ac
 				answer(ctx, &ChangeResult{Failure: done.Failures[0].Failure})
 				return
 			}
-			c.forget(e)
+			c.gone(ctx, e)
 			c.note(m, "removed")
 			answer(ctx, &ChangeResult{Changed: true})
 			c.goOn(ctx, e)

@@ -42,7 +42,7 @@ type firing struct {
 // fire submits the jobs of a due time: it finds the owner, looks at the jobs of former due times, and gives the drafts to the queue.
 func (c *calendar) fire(ctx actor.Context, e *entry, f firing) {
 	e.busy = true
-	c.findOwner(ctx, e.file.Owner, func(ctx actor.Context, owner *OwnerFound) {
+	c.findOwner(ctx, e.File.Owner, func(ctx actor.Context, owner *OwnerFound) {
 		if owner.Unanswered != "" {
 			c.failed(ctx, e, owner.Unanswered)
 			f.answer(ctx, messages.GenericFailure(owner.Unanswered))
@@ -53,11 +53,11 @@ func (c *calendar) fire(ctx actor.Context, e *entry, f firing) {
 			c.refuse(ctx, e, f, refusal)
 			return
 		}
-		if e.file.Overlap == schedule.Allow && len(e.file.Open) < schedule.OpenMax || len(e.file.Open) == 0 {
+		if e.File.Overlap == schedule.Allow && len(e.File.Open) < schedule.OpenMax || len(e.File.Open) == 0 {
 			c.submit(ctx, e, f, jobs, nil)
 			return
 		}
-		c.unfinished(ctx, e.file.Open, func(ctx actor.Context, open []int64) { c.overlap(ctx, e, f, jobs, open) })
+		c.unfinished(ctx, e.File.Open, func(ctx actor.Context, open []int64) { c.overlap(ctx, e, f, jobs, open) })
 	})
 }
 
@@ -93,8 +93,8 @@ func (c *calendar) drafts(e *entry, owner *OwnerFound) (jobs []*messages.JobDraf
 	if owner.Refusal != "" {
 		return nil, owner.Refusal
 	}
-	ops := make([][]json.RawMessage, len(e.file.Jobs))
-	for i, j := range e.file.Jobs {
+	ops := make([][]json.RawMessage, len(e.File.Jobs))
+	for i, j := range e.File.Jobs {
 		ops[i] = j.Ops
 	}
 	checks := drafts.Checks{Catalogue: c.config.Catalogue, Policy: c.config.Policy, From: owner.Identity}
@@ -106,8 +106,8 @@ func (c *calendar) drafts(e *entry, owner *OwnerFound) (jobs []*messages.JobDraf
 		return nil, err.Error()
 	}
 	for i := range made {
-		if made[i].Name = e.file.Jobs[i].Name; made[i].Name == "" {
-			made[i].Name = e.file.Name
+		if made[i].Name = e.File.Jobs[i].Name; made[i].Name == "" {
+			made[i].Name = e.File.Name
 		}
 	}
 	return made, ""
@@ -129,17 +129,17 @@ func (c *calendar) unfinished(ctx actor.Context, ids []int64, then func(actor.Co
 
 // overlap decides about a due time while jobs of former ones have not ended.
 func (c *calendar) overlap(ctx actor.Context, e *entry, f firing, jobs []*messages.JobDraft, open []int64) {
-	perDue := len(e.file.Jobs)
+	perDue := len(e.File.Jobs)
 	switch {
 	case len(open) == 0:
 		c.submit(ctx, e, f, jobs, nil)
-	case e.file.Overlap == schedule.Skip:
+	case e.File.Overlap == schedule.Skip:
 		c.skip(ctx, e, f, fmt.Sprintf("job %d has not ended", open[0]))
-	case e.file.Overlap == schedule.Allow && len(open) < schedule.OpenMax:
+	case e.File.Overlap == schedule.Allow && len(open) < schedule.OpenMax:
 		c.submit(ctx, e, f, jobs, nil)
-	case e.file.Overlap == schedule.Allow || len(open) >= schedule.OpenMax:
+	case e.File.Overlap == schedule.Allow || len(open) >= schedule.OpenMax:
 		c.skip(ctx, e, f, fmt.Sprintf("%d of its jobs have not ended", len(open)))
-	case e.file.Overlap == schedule.Queue && len(open) > perDue:
+	case e.File.Overlap == schedule.Queue && len(open) > perDue:
 		c.skip(ctx, e, f, fmt.Sprintf("job %d waits already", open[len(open)-1]))
 	default:
 		c.submit(ctx, e, f, jobs, open)
@@ -158,12 +158,12 @@ func (c *calendar) skip(ctx actor.Context, e *entry, f firing, why string) {
 
 // refuse notes a due time whose jobs may not be submitted.
 func (c *calendar) refuse(ctx actor.Context, e *entry, f firing, why string) {
-	if f.Missed != "" && f.DueUs <= e.file.LastUs { // it is owed, and stays so
+	if f.Missed != "" && f.DueUs <= e.File.LastUs { // it is owed, and stays so
 		c.goOn(ctx, e)
 		return
 	}
-	if n := len(e.file.History); n == 0 || e.file.History[n-1].Missed != why { // once, not at each due time
-		c.config.Env.Log().WithFields(logrus.Fields{"schedule": e.file.Name, "err": why}).Warn("the jobs of a schedule are refused")
+	if n := len(e.File.History); n == 0 || e.File.History[n-1].Missed != why { // once, not at each due time
+		c.config.Env.Log().WithFields(logrus.Fields{"schedule": e.File.Name, "err": why}).Warn("the jobs of a schedule are refused")
 	}
 	if f.By != "" {
 		f.answer(ctx, messages.PrereqFailure(messages.WrongState, why))
@@ -187,11 +187,11 @@ func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*message
 	c.request++
 	c.submitting[c.request], c.sent[c.request] = e, true
 	e.firing, e.after = f, after
-	next := f.next.Fired(f.Fire, e.file)
+	next := f.next.Fired(f.Fire, e.File)
 	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs,
-		By: userOf(e.file.Owner), Submitter: c.submitterOf(e.file.Owner),
-		Firing: &messages.ScheduleFiring{Schedule: e.file.Name, DueUs: f.DueUs, By: f.By,
-			File: next.Encode(), Before: e.file.Encode()}})
+		By: userOf(e.File.Owner), Submitter: c.submitterOf(e.File.Owner),
+		Firing: &messages.ScheduleFiring{Schedule: e.File.Name, DueUs: f.DueUs, By: f.By,
+			File: next.Encode(), Before: e.File.Encode()}})
 	e.fired = next
 }
 
@@ -227,9 +227,9 @@ func (c *calendar) submitted(ctx actor.Context, m *messages.SubmitJobsResult) {
 		}
 		next, _ := schedule.Decode(content)
 		after := e.after
-		c.take(e, next)
-		if e.file.Overlap == schedule.Replace {
-			c.kill(ctx, after, e.file.Name)
+		c.settle(ctx, e, next)
+		if e.File.Overlap == schedule.Replace {
+			c.kill(ctx, after, e.File.Name)
 		}
 		if f.then != nil {
 			f.then(ctx, &ChangeResult{Changed: true, Jobs: m.Ids})
@@ -273,7 +273,7 @@ func (c *calendar) kill(ctx actor.Context, ids []int64, name string) {
 // askOpen asks for the jobs that are open as far as the file knows, and calls then. Those that the schedule was to replace are killed: the
 // daemon may have ended before it could.
 func (c *calendar) askOpen(ctx actor.Context, e *entry, then func(actor.Context)) {
-	ids := slices.Clone(e.file.Open)
+	ids := slices.Clone(e.File.Open)
 	if len(ids) == 0 {
 		then(ctx)
 		return
@@ -287,8 +287,8 @@ func (c *calendar) askOpen(ctx actor.Context, e *entry, then func(actor.Context)
 					c.jobChanged(ctx, e, row.Info)
 				}
 			}
-			if kept := len(ids) - len(e.file.Jobs); e.file.Overlap == schedule.Replace && kept > 0 {
-				c.kill(ctx, ids[:kept], e.file.Name)
+			if kept := len(ids) - len(e.File.Jobs); e.File.Overlap == schedule.Replace && kept > 0 {
+				c.kill(ctx, ids[:kept], e.File.Name)
 			}
 			then(ctx)
 		})
@@ -319,7 +319,7 @@ func (c *calendar) jobChanged(ctx actor.Context, e *entry, info *messages.JobInf
 func (c *calendar) ended(ctx actor.Context, e *entry, change func(*schedule.File) *schedule.File) {
 	c.inTurn(ctx, e, func(ctx actor.Context) {
 		if !e.removed {
-			c.write(ctx, e, change(e.file), nil)
+			c.write(ctx, e, change(e.File), nil)
 		}
 	})
 }

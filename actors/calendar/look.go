@@ -28,12 +28,26 @@ func (c *calendar) byName() []*entry {
 // look lets the schedules act whose time has come, and starts the timer for the next one. All times of a second share a timer.
 func (c *calendar) look(ctx actor.Context) {
 	now := c.now()
+	c.clockLooked(ctx, now)
 	for c.due.Len() > 0 && !now.Before(c.due.First().wake) {
 		e := c.due.Pop()
 		e.place = 0
 		c.step(ctx, e)
 	}
 	c.startTimer(ctx)
+}
+
+// clockLooked lets all schedules look at a clock that was set back: some may have to stop.
+func (c *calendar) clockLooked(ctx actor.Context, now time.Time) {
+	if now.Add(lookPause).Before(c.seen) {
+		c.seen = time.Time{}
+		for _, e := range c.byName() {
+			c.step(ctx, e)
+		}
+	}
+	if now.After(c.seen) {
+		c.seen = now.Round(0) // of the wall, as the times of schedules
+	}
 }
 
 func (c *calendar) startTimer(ctx actor.Context) {
@@ -47,18 +61,19 @@ func (c *calendar) startTimer(ctx actor.Context) {
 
 // step lets a schedule do what is to be done now.
 func (c *calendar) step(ctx actor.Context, e *entry) {
-	if e.busy || e.removed || e.broken != nil {
+	if e.busy || e.removed || e.Broken != nil {
 		return
 	}
+	c.sayState(ctx, e)
 	why := e.why
 	if why == "" {
 		why = notRunning
 	}
-	s := e.file.Next(c.now(), e.rule, why, e.owed)
+	s := e.File.Next(c.now(), e.rule, why, e.owed)
 	e.owed = false
 	switch {
 	case s.Fire != nil:
-		from := e.file
+		from := e.File
 		if s.File != nil {
 			from = s.File
 		}
@@ -66,14 +81,14 @@ func (c *calendar) step(ctx actor.Context, e *entry) {
 	case s.File != nil:
 		c.write(ctx, e, s.File, nil)
 	default:
-		e.why, e.next = "", s.Due
+		e.why, e.Next = "", s.Due
 		c.wakeAt(ctx, e, s.Wake)
 	}
 }
 
 // wakeAt looks at a schedule again at a time, in a whole second, and within a minute if a due time is owed.
 func (c *calendar) wakeAt(ctx actor.Context, e *entry, at time.Time) {
-	if e.file.HasOwed() {
+	if e.File.HasOwed() {
 		e.owed = true
 		if soon := c.now().Add(lookPause); at.IsZero() || soon.Before(at) {
 			at = soon
@@ -115,8 +130,7 @@ func (c *calendar) write(ctx actor.Context, e *entry, f *schedule.File, then fun
 				}
 				return
 			}
-			e.unwritten = false
-			c.take(e, f)
+			c.settle(ctx, e, f)
 			if then != nil {
 				then(ctx, nil)
 			}
@@ -146,7 +160,7 @@ func (c *calendar) inTurn(ctx actor.Context, e *entry, do func(actor.Context)) {
 
 // failed leaves a schedule busy until its file has been read again.
 func (c *calendar) failed(ctx actor.Context, e *entry, why string) {
-	c.config.Env.Log().WithFields(logrus.Fields{"schedule": e.file.Name, "err": why}).
+	c.config.Env.Log().WithFields(logrus.Fields{"schedule": e.File.Name, "err": why}).
 		Warn("a schedule cannot be written; it goes on in a moment")
 	e.busy, e.why = true, why
 	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), failurePause, ctx.Self(), &readAgain{e})
@@ -155,7 +169,7 @@ func (c *calendar) failed(ctx actor.Context, e *entry, why string) {
 // reread takes the state of a schedule from the disk, and goes on with it. The queue must have restored files after a restart: its answer
 // to any question shows that it has.
 func (c *calendar) reread(ctx actor.Context, e *entry) {
-	if c.schedules[e.file.Name] != e { // of a former incarnation
+	if c.schedules[e.File.Name] != e { // of a former incarnation
 		return
 	}
 	c.lists.Ask(ctx, func(number uint64) any { return &messages.ListJobs{Request: number} },
@@ -163,7 +177,7 @@ func (c *calendar) reread(ctx actor.Context, e *entry) {
 }
 
 func (c *calendar) readFile(ctx actor.Context, e *entry) {
-	name := e.file.Name
+	name := e.File.Name
 	c.store.Read(ctx, "schedules", paths.SchedulePath(name), func(ctx actor.Context, m *messages.ReadFileResult) {
 		f, err := schedule.Decode(m.Content)
 		switch {
@@ -171,10 +185,9 @@ func (c *calendar) readFile(ctx actor.Context, e *entry) {
 			c.failed(ctx, e, "the file of the schedule cannot be read")
 			return
 		case m.Missing:
-			c.forget(e)
+			c.gone(ctx, e)
 		default:
-			e.unwritten = false
-			c.take(e, f)
+			c.settle(ctx, e, f)
 		}
 		c.goOn(ctx, e)
 	})
@@ -184,8 +197,8 @@ func (c *calendar) readFile(ctx actor.Context, e *entry) {
 func (c *calendar) forget(e *entry) {
 	e.removed = true
 	c.rest(e)
-	delete(c.schedules, e.file.Name)
-	for _, id := range e.file.Open {
+	delete(c.schedules, e.File.Name)
+	for _, id := range e.File.Open {
 		delete(c.jobs, id)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockstep/core/access"
+	"lockstep/core/answer"
 	"lockstep/core/schedule"
 	"lockstep/messages"
 )
@@ -49,10 +50,23 @@ type (
 	}
 	// Shown is a schedule as it is now.
 	Shown struct {
-		File    *schedule.File // not changed
-		Next    time.Time      // its next due time; the zero time: none is known
-		Stopped bool           // see schedule.File.StoppedUntil
-		Broken  string         // why its due times cannot be computed; empty: they can
+		File  *schedule.File // not changed
+		Next  time.Time      // its next due time; the zero time: none is known
+		State schedule.State
+		Why   string // see schedule.File.WhyNot
+	}
+	// Summarize asks for the number of schedules, and which of them are in trouble. SummarizeResult answers it at once.
+	Summarize struct{ Request uint64 }
+	// SummarizeResult answers Summarize. Summary is nil until the schedules are read.
+	SummarizeResult struct {
+		Request uint64
+		Summary *answer.ScheduleSummary
+	}
+	// Happened says what has happened to schedules, when that is on the disk. It goes to the events actor. Lost: earlier events may be
+	// missing.
+	Happened struct {
+		Events []answer.ScheduleEvent
+		Lost   bool
 	}
 )
 
@@ -73,6 +87,9 @@ func (r *ChangeResult) GetRequest() uint64 { return r.Request }
 
 // GetFailure is the error, nil if there is none.
 func (r *ChangeResult) GetFailure() *messages.Failure { return r.Failure }
+
+// GetRequest is the number of the request.
+func (r *SummarizeResult) GetRequest() uint64 { return r.Request }
 
 // GetRequest is the number of the request.
 func (r *ListResult) GetRequest() uint64 { return r.Request }

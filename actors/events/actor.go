@@ -1,9 +1,9 @@
-// Package events is the actor that turns messages about jobs, filter rules and locks into
-// events.
+// Package events is the actor that turns messages about jobs, filter rules, locks and schedules
+// into events.
 //
 // It owns the last filter rules that it received, to tell a changed rule from a repeated
 // one, and for each waiting lock owner the time since which it waits. The queue, the
-// configuration actor and the lock manager send it changes. It may be asked to send events to
+// configuration actor, the lock manager and the calendar send it changes. It may be asked to send events to
 // a subscriber. It passes events and measurements to the port Feed, which must not block.
 //
 // Its state is lost in a crash, except its subscribers. After its crash, or the crash of a
@@ -19,6 +19,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/calendar"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
@@ -29,14 +30,15 @@ import (
 	"lockstep/messages"
 )
 
-// Kind names the subject of an event, as clients of the event stream see it: a job, a filter rule, or locks.
+// Kind names the subject of an event, as clients of the event stream see it: a job, a filter rule, locks, or a schedule.
 type Kind string
 
 // Kinds of events.
 const (
-	Jobs    Kind = answer.EventJob
-	Filters Kind = answer.EventFilter
-	Locks   Kind = answer.EventLock
+	Jobs      Kind = answer.EventJob
+	Filters   Kind = answer.EventFilter
+	Locks     Kind = answer.EventLock
+	Schedules Kind = answer.EventSchedule
 )
 
 // Feed is the port that takes events and measurements for clients of this process. Its methods do not block.
@@ -118,6 +120,13 @@ func (e *events) Receive(ctx actor.Context) {
 		e.configChanged(ctx, m)
 	case *locks.OwnersPublished:
 		e.locksPublished(ctx, m)
+	case *calendar.Happened:
+		if m.Lost {
+			e.missed(ctx, "the calendar has started anew")
+		}
+		for _, event := range m.Events {
+			e.publish(ctx, Schedules, event)
+		}
 	case *Subscribe:
 		if e.subscribers.add(ctx.Sender(), m.Kinds) {
 			ctx.Watch(ctx.Sender())

@@ -8,10 +8,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/calendar"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/events"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
+	"lockstep/core/answer"
 	"lockstep/core/config"
 	"lockstep/core/config/configtest"
 	"lockstep/core/job"
@@ -161,6 +163,21 @@ func TestLocks(t *testing.T) {
 		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
 		b.send(&messages.LocksStarted{Incarnation: 2})
 		require.Zero(t, b.feed.waiting)
+	})
+}
+
+func TestSchedules(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.feed.missed = nil
+		b.send(&calendar.Happened{Events: []answer.ScheduleEvent{
+			answer.ScheduleEvent{Name: "nightly", Change: answer.ScheduleFired, Jobs: []int64{12}}.DueAt(time.Unix(1, 0)),
+			{Name: "poll", Change: answer.ScheduleRemoved}}})
+		require.Equal(t, []string{
+			`schedule {"name":"nightly","change":"fired","due_ts":[1,0],"due":"1970-01-01T00:00:01Z","jobs":[12]}`,
+			`schedule {"name":"poll","change":"removed"}`}, b.feed.takeEvents())
+		require.Empty(t, b.feed.missed)
+		b.send(&calendar.Happened{Lost: true})
+		require.Equal(t, []string{"the calendar has started anew"}, b.feed.missed)
 	})
 }
 

@@ -80,6 +80,16 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = end
 }
 
+// SetBack sets the clock back by d, as an operator does. Timers count elapsed time, and are due as if it had not been set.
+func (c *Clock) SetBack(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(-d)
+	for _, t := range c.timers {
+		t.at = t.at.Add(-d)
+	}
+}
+
 // first is the next timer, or nil. c.mu is held.
 func (c *Clock) first() *timer {
 	if len(c.timers) == 0 {

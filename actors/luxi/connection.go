@@ -89,7 +89,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		*messages.GetStartErrorResult, *messages.GetFailingWritesResult,
 		*distributor.GetNodesResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *inquirer.AskResult,
 		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult, *grants.ChangeResult, *grants.ListResult, *features.AskResult,
-		*calendar.ChangeResult, *calendar.ListResult,
+		*calendar.ChangeResult, *calendar.ListResult, *calendar.SummarizeResult,
 		*audit.Recorded, *audit.LookResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:

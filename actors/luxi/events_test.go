@@ -73,7 +73,7 @@ func TestEventsOfLocksAndRules(t *testing.T) {
 		require.Contains(t, c.Answer(), `"result":{"jobs":[],"archived":[],"missed":true}`)
 
 		c.Call("LockstepEvents", `[60, ["weather"]]`)
-		require.Contains(t, c.Answer(), `there is no kind of events \"weather\"; there are [job filter lock]`)
+		require.Contains(t, c.Answer(), `there is no kind of events \"weather\"; there are [job filter lock schedule]`)
 	})
 }
 

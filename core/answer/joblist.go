@@ -206,25 +206,26 @@ type JobEvents struct {
 	Archived []int64     `json:"archived"` // jobs that have left the queue
 	// Missed: changes may have been lost, or this is the first call. The client lists the jobs.
 	Missed bool `json:"missed"`
-	// Others are events of filter rules and locks, in order, if the client has asked for them.
+	// Others are events of the other kinds, in order, if the client has asked for them.
 	Others []OtherEvent `json:"others,omitempty"`
 }
 
-// OtherEvent is an event of a filter rule or of locks.
+// OtherEvent is an event of another kind than jobs.
 type OtherEvent struct {
-	Kind string          `json:"kind"` // EventFilter or EventLock
-	Data json.RawMessage `json:"data"` // a RuleEvent or a LockEvent
+	Kind string          `json:"kind"` // not EventJob
+	Data json.RawMessage `json:"data"` // a RuleEvent, a LockEvent or a ScheduleEvent
 }
 
 // The kinds of events.
 const (
-	EventJob    = "job"
-	EventFilter = "filter"
-	EventLock   = "lock"
+	EventJob      = "job"
+	EventFilter   = "filter"
+	EventLock     = "lock"
+	EventSchedule = "schedule"
 )
 
 // EventKinds are all kinds of events.
-func EventKinds() []string { return []string{EventJob, EventFilter, EventLock} }
+func EventKinds() []string { return []string{EventJob, EventFilter, EventLock, EventSchedule} }
 
 // RuleEvent says that a filter rule was added, replaced or deleted.
 type RuleEvent struct {

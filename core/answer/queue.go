@@ -38,8 +38,10 @@ type QueueStatus struct {
 	RunSlots    int          `json:"run_slots"`
 	SlotsTaken  int          `json:"run_slots_taken"` // more than RunSlots if their number was lowered
 	Running     []RunningJob `json:"running"`
-	Started     Time         `json:"started_ts"`
-	Version     string       `json:"version"`
+	// Schedules counts the schedules; nil: they are not read yet.
+	Schedules *ScheduleSummary `json:"schedules"`
+	Started   Time             `json:"started_ts"`
+	Version   string           `json:"version"`
 }
 
 // Counted is the number of jobs with a status in metrics. A marked job, which waits for locks without a process, is queued.

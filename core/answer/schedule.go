@@ -1,5 +1,7 @@
 package answer
 
+import "time"
+
 // Schedules answers LockstepSchedules: schedules by name.
 type Schedules struct {
 	Schedules []Schedule `json:"schedules"`
@@ -65,4 +67,69 @@ type ScheduleEnded struct {
 type ScheduleChanged struct {
 	Changed bool    `json:"changed"`
 	Jobs    []int64 `json:"jobs,omitempty"` // of a schedule that was run
+}
+
+// ScheduleSummary is what the status says of all schedules. Each is counted once, by its state.
+type ScheduleSummary struct {
+	Active  int `json:"active"`
+	Paused  int `json:"paused"`
+	Stopped int `json:"stopped"`
+	Broken  int `json:"broken"` // due times that cannot be computed
+	// Next is when jobs of a schedule are submitted next; zero: never, as far as is known. NextOf is the schedule.
+	Next   Time   `json:"next_ts"`
+	NextOf string `json:"next_of"`
+	// Trouble are the first schedules that are stopped or broken, or have missed a due time within a day. MoreTrouble counts the others.
+	Trouble     []ScheduleTrouble `json:"trouble"`
+	MoreTrouble int               `json:"more_trouble"`
+}
+
+// Count is the number of schedules.
+func (s ScheduleSummary) Count() int { return s.Active + s.Paused + s.Stopped + s.Broken }
+
+// ScheduleTrouble is a schedule that is stopped or broken, or has missed a due time.
+type ScheduleTrouble struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Missed Time   `json:"missed_ts"` // its newest due time without jobs; zero: it is stopped or broken
+	Why    string `json:"why"`
+}
+
+// What happens to a schedule, in a ScheduleEvent.
+const (
+	ScheduleAdded     = "added"
+	ScheduleRedefined = "changed" // its definition or its owner
+	ScheduleRemoved   = "removed"
+	SchedulePaused    = "paused"
+	ScheduleResumed   = "resumed" // it is active: by an order, at the end of its pause, or because the clock has come near
+	ScheduleStopped   = "stopped" // also one whose due times cannot be computed
+	ScheduleFired     = "fired"   // jobs were submitted. With a reason they were late
+	ScheduleMissed    = "missed"  // due times without jobs
+	ScheduleSkipped   = "skipped" // due times without jobs, because of jobs of former ones
+)
+
+// ScheduleEvent says what has happened to a schedule. Times are there twice, as in all events.
+type ScheduleEvent struct {
+	Name    string  `json:"name"`
+	Change  string  `json:"change"`
+	Due     *Time   `json:"due_ts,omitempty"` // of ScheduleFired; the newest one of ScheduleMissed and ScheduleSkipped
+	DueTime string  `json:"due,omitempty"`
+	Times   int     `json:"times,omitempty"` // how many due times were missed or skipped for the reason
+	Jobs    []int64 `json:"jobs,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	By      string  `json:"by,omitempty"`       // its owner, when it was added or changed; who has run it by hand
+	Until   *Time   `json:"until_ts,omitempty"` // of SchedulePaused; absent: until it is resumed
+	// UntilTime is Until in RFC 3339.
+	UntilTime string `json:"until,omitempty"`
+}
+
+// DueAt is the event with a due time.
+func (e ScheduleEvent) DueAt(at time.Time) ScheduleEvent {
+	e.Due, e.DueTime = &Time{at}, at.UTC().Format(time.RFC3339Nano)
+	return e
+}
+
+// PausedUntil is the event with the end of a pause.
+func (e ScheduleEvent) PausedUntil(at time.Time) ScheduleEvent {
+	e.Until, e.UntilTime = &Time{at}, at.UTC().Format(time.RFC3339Nano)
+	return e
 }

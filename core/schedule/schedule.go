@@ -4,6 +4,7 @@
 package schedule
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -270,6 +271,13 @@ func (f *File) Redefine(d Definition, owner Owner, by string, now time.Time) *Fi
 	}
 	next.Definition, next.Owner, next.By = d, owner, by
 	return next
+}
+
+// Same reports whether two definitions are equal.
+func Same(a, b Definition) bool {
+	left, err := json.Marshal(a)
+	right, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(left, right)
 }
 
 // Decode reads the content of a schedule's file.

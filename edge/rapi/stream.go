@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockstep/actors/events"
+	"lockstep/core/answer"
 	"lockstep/core/budget"
 	"lockstep/edge/admission"
 	"lockstep/edge/tlsserver"
@@ -84,8 +85,9 @@ func (c *call) kinds() ([]events.Kind, error) {
 	var kinds []events.Kind
 	for name := range strings.SplitSeq(given, ",") {
 		kind := events.Kind(strings.TrimSpace(name))
-		if !slices.Contains([]events.Kind{events.Jobs, events.Filters, events.Locks}, kind) {
-			return nil, newFailure(http.StatusBadRequest, "There are no events of kind '%s'; there are job, filter, lock", tlsserver.Truncated(name))
+		if !slices.Contains(answer.EventKinds(), string(kind)) {
+			return nil, newFailure(http.StatusBadRequest, "There are no events of kind '%s'; there are %s", tlsserver.Truncated(name),
+				strings.Join(answer.EventKinds(), ", "))
 		}
 		kinds = append(kinds, kind)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/audit"
+	"lockstep/actors/calendar"
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/locks"
@@ -74,6 +75,17 @@ func (c *request) askAuditFailure(ctx actor.Context, failing []answer.CannotWrit
 		}
 		then(ctx, failing)
 	})
+}
+
+// askScheduleSummary asks for the number of schedules; nil: it is not known yet.
+func (c *request) askScheduleSummary(ctx actor.Context, then func(actor.Context, *answer.ScheduleSummary)) {
+	if c.Config.Calendar == nil {
+		then(ctx, nil)
+		return
+	}
+	q := conn.Question{To: c.Config.Calendar, LostBy: conn.QueueRestart,
+		Message: func(number uint64) any { return &calendar.Summarize{Request: number} }}
+	call.Ask(c.Call, ctx, q, func(ctx actor.Context, a *calendar.SummarizeResult) { then(ctx, a.Summary) })
 }
 
 func cannotWrite(w *messages.FailingWrite) answer.CannotWrite {

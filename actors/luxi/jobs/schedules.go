@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -80,21 +79,14 @@ func scheduleOf(shown calendar.Shown) answer.Schedule {
 	f := shown.File
 	seconds := func(us int64) float64 { return float64(us) / 1e6 }
 	s := answer.Schedule{Name: f.Name, Cron: f.Cron, EverySecs: seconds(f.EveryUs), Zone: f.Zone,
-		Overlap: string(f.Overlap), CatchUp: string(f.CatchUp), WithinSecs: seconds(f.WithinUs), JitterSecs: seconds(f.JitterUs), State: "active",
-		Owner: f.By, Next: answer.Time{Time: shown.Next}, Running: append([]int64{}, f.Open...), Missed: f.Missed,
-		Success: answer.TimeOf(f.SuccessUs)}
+		Overlap: string(f.Overlap), CatchUp: string(f.CatchUp), WithinSecs: seconds(f.WithinUs), JitterSecs: seconds(f.JitterUs),
+		State: string(shown.State), Why: shown.Why, Owner: f.By, Next: answer.Time{Time: shown.Next},
+		Running: append([]int64{}, f.Open...), Missed: f.Missed, Success: answer.TimeOf(f.SuccessUs)}
 	if f.EveryUs > 0 {
 		s.Anchor = answer.TimeOf(f.AnchorUs)
 	}
-	switch {
-	case shown.Broken != "":
-		s.State, s.Why = "broken", shown.Broken
-	case shown.Stopped:
-		s.State = "stopped"
-		s.Why = fmt.Sprintf("its last due time, %s, is more than a day ahead of the clock: lockstep schedule resume %s starts it from now",
-			time.UnixMicro(f.LastUs).UTC().Format(time.RFC3339), f.Name)
-	case f.Paused:
-		s.State, s.Until = "paused", answer.TimeOf(f.UntilUs)
+	if shown.State == schedule.StatePaused {
+		s.Until = answer.TimeOf(f.UntilUs)
 	}
 	if len(f.History) > 0 {
 		last := entryOf(f.History[len(f.History)-1])

@@ -37,14 +37,17 @@ func lockstepStatus(c *request, ctx actor.Context, args []json.RawMessage) error
 	return nil
 }
 
-// addToStatus completes a status with the run slots and the failing writes, and answers with it.
+// addToStatus completes a status with the run slots, the failing writes and the schedules, and answers with it.
 func (c *request) addToStatus(ctx actor.Context, status answer.QueueStatus) {
 	c.askRunSlots(ctx, func(ctx actor.Context, taken int) {
 		status.SlotsTaken = taken
 		c.askHindrances(ctx, func(ctx actor.Context, failing []answer.CannotWrite, _ []*messages.ReaderWait) {
 			c.askAuditFailure(ctx, failing, func(ctx actor.Context, failing []answer.CannotWrite) {
 				status.CannotWrite = failing
-				c.Succeed(ctx, status)
+				c.askScheduleSummary(ctx, func(ctx actor.Context, schedules *answer.ScheduleSummary) {
+					status.Schedules = schedules
+					c.Succeed(ctx, status)
+				})
 			})
 		})
 	})

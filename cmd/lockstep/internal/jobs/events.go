@@ -45,16 +45,20 @@ further events, too.
 If events may be missing, because the daemon was restarted, a line on standard error
 says so; the daemon keeps at most 10,000 events for a client that does not fetch them.
 
-With --kinds job,lock,filter also the changes of locks and of filter rules are printed
-as they happen: what an owner holds and waits for, and rules that are added, replaced
-or deleted. Flags that select jobs have no effect on them.
+With --kinds job,lock,filter,schedule also the changes of locks, filter rules and
+schedules are printed as they happen: what an owner holds and waits for; rules that are
+added, replaced or deleted; schedules that are added, changed, removed, paused, resumed
+or stopped, and due times that have jobs, are missed or skipped. Flags that select jobs
+have no effect on them.
 
 With --json, one object per line: {"time", "job", "name", "status", "result", "user",
 "user_name", "summary"}, {"time", "job", "archived": true}, {"time", "lock": {"owner", "job",
-"locks", "held", "pending", "wanted"}}, {"time", "filter": {"uuid", "change", "rule"}}.`, eventsShown, selection.Help),
+"locks", "held", "pending", "wanted"}}, {"time", "filter": {"uuid", "change", "rule"}},
+{"time", "schedule": {"name", "change", "due", "times", "jobs", "reason", "by", "until"}}.`, eventsShown, selection.Help),
 		Example: `  lockstep events
   lockstep events --follow
   lockstep events --follow --kinds lock,filter
+  lockstep events --follow --kinds schedule
   lockstep events --follow --json --name 'backup-*' | jq -r 'select(.status == "error").job'`,
 		Args: cli.WantArgs(0, 0, "events takes no arguments, only flags"),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -67,7 +71,7 @@ With --json, one object per line: {"time", "job", "name", "status", "result", "u
 	command.Flags().IntVarP(&opts.Limit, "limit", "n", eventsShown, "the last `N` past events")
 	completion.Flag(command, "limit", completion.Nothing)
 	command.Flags().StringSliceVar(&opts.Kinds, "kinds", []string{answer.EventJob},
-		"with --follow: print events of these `KINDS`: job, lock, filter")
+		"with --follow: print events of these `KINDS`: job, lock, filter, schedule")
 	completion.Flag(command, "kinds", cobra.FixedCompletions(answer.EventKinds(), cobra.ShellCompDirectiveNoFileComp))
 	return command
 }

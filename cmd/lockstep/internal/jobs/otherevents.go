@@ -13,11 +13,19 @@ import (
 	"lockstep/core/answer"
 )
 
-// otherEvent is an event of locks or of a filter rule as --json prints it.
+// otherEvent is an event of another kind than jobs as --json prints it.
 type otherEvent struct {
-	Time   client.Timestamp  `json:"time"`
-	Lock   *answer.LockEvent `json:"lock,omitempty"`
-	Filter *answer.RuleEvent `json:"filter,omitempty"`
+	Time     client.Timestamp  `json:"time"`
+	Lock     *answer.LockEvent `json:"lock,omitempty"`
+	Filter   *answer.RuleEvent `json:"filter,omitempty"`
+	Schedule *scheduleEvent    `json:"schedule,omitempty"`
+}
+
+// scheduleEvent is an event of a schedule without the second form of its times.
+type scheduleEvent struct {
+	answer.ScheduleEvent
+	DueTS   *answer.Time `json:"due_ts,omitempty"`
+	UntilTS *answer.Time `json:"until_ts,omitempty"`
 }
 
 // checkKinds checks the value of --kinds: kinds other than job need --follow.
@@ -41,7 +49,7 @@ func (o eventsOptions) arguments(seconds int) []any {
 	return []any{seconds}
 }
 
-// showOther prints an event of locks or of a filter rule, with the present as its time. Other kinds are not printed.
+// showOther prints an event of locks, a filter rule or a schedule, with the present as its time. Other kinds are not printed.
 func (v *eventView) showOther(e answer.OtherEvent) error {
 	shown := otherEvent{Time: client.Timestamp{Time: v.globals.Streams.Now()}}
 	var err error
@@ -53,6 +61,11 @@ func (v *eventView) showOther(e answer.OtherEvent) error {
 	case answer.EventFilter:
 		err = json.Unmarshal(e.Data, &shown.Filter)
 		text = ruleText(shown.Filter)
+	case answer.EventSchedule:
+		var event answer.ScheduleEvent
+		err = json.Unmarshal(e.Data, &event)
+		shown.Schedule = &scheduleEvent{ScheduleEvent: event}
+		text = v.scheduleText(event)
 	default:
 		return nil
 	}
@@ -122,6 +135,40 @@ func ruleText(e *answer.RuleEvent) string {
 	}
 	if json.Unmarshal(e.Rule, &rule) == nil && rule.Action != nil {
 		text += fmt.Sprintf(": %s if %s", term.Visible(string(rule.Action)), term.Visible(string(rule.Predicates)))
+	}
+	return text
+}
+
+// scheduleText is an event of a schedule in words.
+func (v *eventView) scheduleText(e answer.ScheduleEvent) string {
+	now := v.globals.Streams.Now()
+	text := fmt.Sprintf("schedule %s: %s", term.Visible(e.Name), term.Visible(e.Change))
+	if e.Times > 1 {
+		text += fmt.Sprintf(" %d times, the last one", e.Times)
+	} else if e.Due != nil {
+		text += ","
+	}
+	if e.Due != nil {
+		text += " due " + term.WallClock(now, e.Due.Truncate(time.Second))
+	}
+	if e.Until != nil {
+		text += " until " + term.WallClock(now, e.Until.Time)
+	}
+	switch len(e.Jobs) {
+	case 0:
+	case 1:
+		text += fmt.Sprintf(", job %d", e.Jobs[0])
+	default:
+		text += fmt.Sprintf(", jobs %d to %d", e.Jobs[0], e.Jobs[len(e.Jobs)-1])
+	}
+	if e.By != "" {
+		text += ", by " + term.Visible(e.By)
+	}
+	if e.Reason != "" {
+		if e.Change == answer.ScheduleFired {
+			text += ", late"
+		}
+		text += ": " + term.Visible(e.Reason)
 	}
 	return text
 }

@@ -29,7 +29,8 @@ func NewStatusCommand(globals *cli.Globals) *cobra.Command {
 jobs, the number of jobs by status, the jobs with a process and their times, the reason
 if no job process can be started, the files that cannot be written, the files in
 quarantine, and whether another program has changed config.data. Archived jobs are
-not counted.
+not counted. If there are schedules, it shows how many, which one fires next, and some
+of those that are stopped or have missed a due time within a day, with the reason.
 
 Exit code: 0; 1 if no daemon answers.
 With --json: {"cluster", "master", "version": string, "pid": number,
@@ -37,7 +38,9 @@ With --json: {"cluster", "master", "version": string, "pid": number,
 "jobs": {STATUS: number}, "marked": number, "between_tries": number,
 "not_due": number, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
-"quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
+"schedules": null or {"active", "paused", "stopped", "broken": number, "next_ts": time,
+"next_of": string, "trouble": [{"name", "state", "why": string, "missed_ts": time}],
+"more_trouble": number}, "quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
 "cannot_write": [{"job": number, "by": string, "text": string, "since_ts": time}],
 "data_dir": string, "foreign_config": string,
 "members_are_root": bool, "retention": {"archive_after":
@@ -46,7 +49,9 @@ times as RFC 3339 or null. "running" lists the jobs that have or get a process, 
 waiting ones and those that are held between two opcodes and have no run slot;
 "run_slots_taken" counts run slots; "jobs" omits statuses without jobs; "marked" are the
 waiting jobs without a process that wait for locks; "between_tries" are the waiting
-jobs whose command has failed and is tried again later; "cannot_start" is the reason if no job
+jobs whose command has failed and is tried again later; "schedules" is null until they
+are read, and "trouble" has at most 5 of those that do not fire or have missed a due
+time within a day; "cannot_start" is the reason if no job
 process can be started, else empty; "cannot_write" lists the files below "data_dir"
 that cannot be written now, of which "job" 0 are those of the daemon; "foreign_config"
 says what another program has changed in config.data, else empty.`,
@@ -64,12 +69,14 @@ func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {
 			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked",
-			"between_tries", "not_due", "running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir",
+			"between_tries", "not_due", "running", "schedules", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir",
 			"foreign_config", "members_are_root", "nodes",
 			"retention",
 		},
 		"cannot_write": {"job", "by", "text", "since_ts"},
 		"running":      {"id", "status", "priority", "summary", "start_ts"},
+		"schedules":    {"active", "paused", "stopped", "broken", "next_ts", "next_of", "trouble", "more_trouble"},
+		"trouble":      {"name", "state", "why", "missed_ts"},
 	}
 }
 
@@ -130,6 +137,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	if text := retentionText(s.Retention); text != "" {
 		p.line("Ended", text)
 	}
+	if text := why.Style.Schedules(s.Schedules, p.now); text != "" {
+		p.line("Due", text)
+	}
 	p.line("Slots", fmt.Sprintf("%d of %d run slots taken", s.SlotsTaken, s.RunSlots))
 	if s.Nodes != nil {
 		p.line("Nodes", nodes.Majority(s.Nodes.Nodes, p.colours))
@@ -158,6 +168,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	}
 	if len(s.Quarantined) > 0 {
 		p.quarantined(s.Quarantined)
+	}
+	if s.Schedules != nil && len(s.Schedules.Trouble) > 0 {
+		p.troubled(*s.Schedules)
 	}
 	p.safety(s)
 }
@@ -250,6 +263,17 @@ func (p statusPrinter) quarantined(paths []string) {
 	fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", text))
 	for _, path := range paths {
 		fmt.Fprintln(p.out, "  "+term.Visible(path))
+	}
+}
+
+// troubled prints the schedules that do not fire, or have missed a due time.
+func (p statusPrinter) troubled(s answer.ScheduleSummary) {
+	fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;33", "Schedules that do not fire, or have missed a due time within a day:"))
+	for _, t := range s.Trouble {
+		fmt.Fprintf(p.out, "  %s: %s\n", term.Visible(t.Name), why.Style.Trouble(t, p.now))
+	}
+	if s.MoreTrouble > 0 {
+		fmt.Fprintf(p.out, "  and %d more: lockstep schedule list\n", s.MoreTrouble)
 	}
 }
 

@@ -29,8 +29,9 @@ func NewCommand(globals *cli.Globals, run Runner) *cobra.Command {
 		Use:   "top",
 		Short: "Watch the queue live, in a terminal",
 		Long: `Show the queue on the whole terminal, live: run slots, counts, the oldest wait, the
-master, and a table of the jobs with why they wait. Enter shows a job with its log; ?
-shows all keys. It follows the master of a cluster.
+schedules and when one fires next, the master, and a table of the jobs with why they
+wait. Enter shows a job with its log; ? shows all keys. It follows the master of a
+cluster.
 
 It needs a terminal. In a pipe use "lockstep list", "lockstep status" or
 "lockstep events --follow".
@@ -142,6 +143,9 @@ const (
 	retryPause    = time.Second
 )
 
+// eventKinds are the events after which the state is read, beside those of jobs, which always come.
+func eventKinds() []string { return []string{answer.EventLock, answer.EventFilter, answer.EventSchedule} }
+
 // listen sends changed after each call for events, until ctx ends, also after a failed call. It follows the master.
 func (s *source) listen(ctx context.Context, send func(tea.Msg)) {
 	daemon := s.daemon.Other()
@@ -149,7 +153,7 @@ func (s *source) listen(ctx context.Context, send func(tea.Msg)) {
 	for ctx.Err() == nil {
 		var events answer.JobEvents
 		pause := eventsPause
-		if err := daemon.Query(ctx, "LockstepEvents", []any{eventsSeconds, []string{answer.EventLock, answer.EventFilter}}, &events); err != nil {
+		if err := daemon.Query(ctx, "LockstepEvents", []any{eventsSeconds, eventKinds()}, &events); err != nil {
 			pause = retryPause
 		}
 		send(changed{})

@@ -11,8 +11,9 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/why"
 	"lockstep/core/answer"
-	"lockstep/core/why"
+	corewhy "lockstep/core/why"
 )
 
 // View is part of tea.Model.
@@ -72,6 +73,9 @@ func (m *model) head() []string {
 	if oldest := m.oldest(); oldest != nil {
 		second += fmt.Sprintf("   oldest wait: job %d, %s", oldest.ID, term.Span(m.now().Sub(oldest.Received.Time)))
 	}
+	if text := why.Style.Schedules(s.Schedules, m.now()); text != "" {
+		second += "   " + text
+	}
 	lines := []string{first, second}
 	switch {
 	case m.state.err != nil:
@@ -82,10 +86,22 @@ func (m *model) head() []string {
 		lines = append(lines, m.colours.Paint("1;31", "Files cannot be written: "+term.Visible(s.CannotWrite[0].Text)))
 	case s.Drained:
 		lines = append(lines, m.colours.Paint("1;33", "The queue is drained: it refuses new jobs."))
+	case s.Schedules != nil && len(s.Schedules.Trouble) > 0:
+		lines = append(lines, m.colours.Paint("1;33", troubleText(*s.Schedules, m.now())))
 	default:
 		lines = append(lines, "")
 	}
 	return lines
+}
+
+// troubleText is the first schedule that does not fire or has missed a due time, and how many others there are.
+func troubleText(s answer.ScheduleSummary, now time.Time) string {
+	first := s.Trouble[0]
+	text := "Schedule " + term.Visible(first.Name)
+	if more := len(s.Trouble) - 1 + s.MoreTrouble; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ": " + why.Style.Trouble(first, now)
 }
 
 // nodesText says how many nodes answer.
@@ -176,7 +192,7 @@ func (m *model) what(j *answer.ListedJob) string {
 	if j.Progress != nil {
 		what = cli.ProgressText(j.Progress, m.now()) + "  – " + what
 	}
-	if note := why.Note(j, m.state.why[j.ID], m.now()); note != "" {
+	if note := corewhy.Note(j, m.state.why[j.ID], m.now()); note != "" {
 		return what + "  – " + term.Visible(note)
 	}
 	return what
