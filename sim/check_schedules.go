@@ -100,12 +100,16 @@ func (checkNoted) See(w *World, event any) error {
 	}
 	due := w.dueOf(e.job)
 	f := w.disk.Find(paths.SchedulePath(due.Name))
-	var file scheduleFile
-	if f == nil || json.Unmarshal(f.Data, &file) != nil {
+	if f == nil {
 		return nil // it was removed
 	}
+	var file scheduleFile
+	if err := json.Unmarshal(f.Data, &file); err != nil {
+		return fmt.Errorf("%s is no schedule: %w", due.Name, err)
+	}
 	forgotten := due.Due <= file.Made || len(file.History) >= historyMax
-	if !forgotten && !slices.ContainsFunc(file.History, func(h scheduleEntry) bool { return h.Due == due.Due && slices.Contains(h.Jobs, e.job) }) {
+	noted := func(h scheduleEntry) bool { return h.Due == due.Due && slices.Contains(h.Jobs, e.job) }
+	if !forgotten && !slices.ContainsFunc(file.History, noted) {
 		return fmt.Errorf("job %d begins, which %s has submitted for its due time %d, and the history has no such job", e.job, file.Name, due.Due)
 	}
 	return nil

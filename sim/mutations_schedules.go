@@ -10,7 +10,8 @@ import (
 
 // scheduleMutations are bugs in schedules.
 var scheduleMutations = []Mutation{
-	{"unnoted-firing", "the file of a schedule does not have the firings whose jobs are recorded", Mutations{NewAlter: inFirings(forgetsFiring)}},
+	{"unnoted-firing", "the file of a schedule does not have the firings whose jobs are recorded",
+		Mutations{NewAlter: inFirings(forgetsFiring)}},
 	{"lost-firing", "the file of a schedule has a due time as decided of which it says nothing", Mutations{NewAlter: inFirings(forgetsEntry)}},
 }
 

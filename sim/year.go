@@ -79,7 +79,9 @@ func (y Year) simulate(mutations Mutations) (*World, *yearEntries, *yearKills) {
 	w := New(Options{Seed: y.Seed, Nodes: y.Nodes, Rests: true, Mutations: mutations})
 	length := time.Duration(y.Days) * 24 * time.Hour
 	seen := &yearEntries{entries: map[int64]scheduleEntry{}, end: w.Now().Add(length)}
-	w.checkers = []Checker{seen, checkNoted{}, &checkFirings{}, &checkOnce{}, &checkForward{}, checkReplicas{}, &checkFinal{}, checkMasters{}, checkLive{}}
+	w.checkers = []Checker{
+		seen, checkNoted{}, &checkFirings{}, &checkOnce{}, &checkForward{}, checkReplicas{}, &checkFinal{}, checkMasters{}, checkLive{},
+	}
 	w.restartAfter = restartDelay
 	for _, n := range w.nodes {
 		n.startAgain()

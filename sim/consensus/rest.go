@@ -6,7 +6,10 @@ import "time"
 // and have applied its log, and no message is on its way.
 func (c *Log) Rests() bool {
 	leader := c.leader()
-	if leader == nil || !leader.Leads() || len(leader.waiting)+len(leader.changes) > 0 || leader.transferTo != "" || !c.clock.Now().After(c.latestArrival) {
+	if leader == nil || !leader.Leads() || !c.clock.Now().After(c.latestArrival) {
+		return false
+	}
+	if len(leader.waiting)+len(leader.changes) > 0 || leader.transferTo != "" {
 		return false
 	}
 	for _, r := range c.replicas {
@@ -37,7 +40,8 @@ func (c *Log) leader() (leader *Active) {
 	return leader
 }
 
-// Skip is what the heartbeats have done while the nodes have rested for d: what is known of each other is as fresh as before, and the lease is renewed.
+// Skip does what the heartbeats have done while the nodes have rested for d: what they know of each other is as fresh as before, and the
+// lease is renewed.
 func (c *Log) Skip(d time.Duration) {
 	leader := c.leader()
 	for _, r := range c.replicas {
