@@ -10,34 +10,52 @@ import (
 // ruleChanging: a client sends a change of a rule.
 type ruleChanging struct{ uuid string }
 
-// ruleLasts: a client was told that a rule is in force, which may end at this time at the earliest.
-type ruleLasts struct {
+// ruleChanged: a client has the answer to a change of a rule. With an end the rule may end at this time at the earliest.
+type ruleChanged struct {
 	uuid string
-	end  time.Time
+	end  time.Time // zero: the change gives the rule none
+	err  error
 }
 
 // checkOwnRules: a rule with an end, of which a client was told, is on the disk until its end comes or somebody changes it. That it ends
-// then is seen by those who wait for the end of all jobs: nobody deletes such a rule.
+// then is seen by those who wait for the end of all jobs: nobody deletes such a rule. Which of two changes comes last is not known if both
+// were on their way, or one had no answer.
 type checkOwnRules struct {
 	ends   map[string]time.Time
+	open   map[string]int  // changes on their way
+	mixed  map[string]bool // rules with several of them
 	stored storedConfig
 }
 
 func (*checkOwnRules) Name() string { return "rules with an end" }
 
 func (c *checkOwnRules) See(w *World, event any) error {
+	if c.ends == nil {
+		c.ends, c.open, c.mixed = map[string]time.Time{}, map[string]int{}, map[string]bool{}
+	}
 	switch e := event.(type) {
 	case ruleChanging:
 		delete(c.ends, e.uuid)
-	case ruleLasts:
-		if c.ends == nil {
-			c.ends = map[string]time.Time{}
-		}
-		c.ends[e.uuid] = e.end
+		c.mixed[e.uuid] = c.mixed[e.uuid] || c.open[e.uuid] > 0
+		c.open[e.uuid]++
+	case ruleChanged:
+		c.changed(e)
 	case changeAnswered, deciderStarted:
 		return c.check(w)
 	}
 	return nil
+}
+
+func (c *checkOwnRules) changed(e ruleChanged) {
+	if e.err != nil {
+		return // it counts as one on its way
+	}
+	if !c.mixed[e.uuid] && !e.end.IsZero() {
+		c.ends[e.uuid] = e.end
+	}
+	if c.open[e.uuid]--; c.open[e.uuid] == 0 {
+		delete(c.mixed, e.uuid)
+	}
 }
 
 func (c *checkOwnRules) check(w *World) error {

@@ -47,9 +47,7 @@ func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 	if r.lasts > 0 {
 		end := c.world.Now().Add(r.lasts)
 		c.changes("LockstepReplaceFilter", append(args, int(r.lasts.Seconds())), func(_ json.RawMessage, err error) {
-			if err == nil {
-				c.world.notify(ruleLasts{r.uuid, end})
-			}
+			c.world.notify(ruleChanged{r.uuid, end, err})
 			done(r.uuid, err)
 		})
 		return
@@ -59,6 +57,7 @@ func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 		if err == nil {
 			mustDecode(result, &made)
 		}
+		c.world.notify(ruleChanged{uuid: r.uuid, err: err})
 		done(made, err)
 	})
 }
@@ -66,7 +65,10 @@ func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 func (c *client) deleteFilter(uuid string, done func(error)) {
 	c.tracef("DeleteFilter")
 	c.world.notify(ruleChanging{uuid})
-	c.changes("DeleteFilter", []any{uuid}, func(_ json.RawMessage, err error) { done(err) })
+	c.changes("DeleteFilter", []any{uuid}, func(_ json.RawMessage, err error) {
+		c.world.notify(ruleChanged{uuid: uuid, err: err})
+		done(err)
+	})
 }
 
 // set changes settings; done may be nil.
