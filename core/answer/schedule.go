@@ -28,7 +28,9 @@ type Schedule struct {
 	Why   string `json:"why,omitempty"`
 	Until Time   `json:"until_ts"` // end of a pause; zero: none is known
 	Owner string `json:"owner"`
-	Next  Time   `json:"next_ts"` // when its jobs are submitted next; zero: never, as far as is known
+	// OwnerKey is the owner by number, or by the name in the users file, as access.Identity.Key has it.
+	OwnerKey string `json:"owner_key"`
+	Next     Time   `json:"next_ts"` // when its jobs are submitted next; zero: never, as far as is known
 	// Running are its jobs that have not ended.
 	Running []int64         `json:"running"`
 	Last    *ScheduleEntry  `json:"last,omitempty"`     // the newest entry of the history

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,8 +41,8 @@ var keyOrder = map[string][]string{"": {"name"}, "schedules": {"name"}}
 
 const scheduleJSONHelp = `{"name", "cron", "tz" or "every": seconds, "anchor_ts", "overlap", "catch_up",
 "catch_up_within": seconds, "jitter": seconds, "state": "active", "paused", "stopped" or
-"broken", "why": string if it is none of the first two, "until_ts": end of the pause, "owner", "next_ts",
-"running": [id], "last": {"due_ts", "jobs", "missed", "skipped", "by"}, "last_end": {"job",
+"broken", "why": string if it is none of the first two, "until_ts": end of the pause, "owner",
+"owner_key": like "uid=1000", "next_ts", "running": [id], "last": {"due_ts", "jobs", "missed", "skipped", "by"}, "last_end": {"job",
 "end_ts", "result": "" or what went wrong}, "last_success_ts", "missed": number}, times as RFC 3339 or null`
 
 func newListCommand(globals *cli.Globals) *cobra.Command {
@@ -91,31 +90,19 @@ func printList(globals *cli.Globals, all []answer.Schedule) error {
 		if !s.Next.IsZero() {
 			next = "in " + term.Span(s.Next.Sub(now))
 		}
-		rows[i] = table.Row{term.Visible(s.Name), term.Visible(when(s)), next, term.Visible(lastText(now, s)), s.Overlap, stateText(globals, s)}
+		rows[i] = table.Row{term.Visible(s.Name), term.Visible(words.When(s)), next, term.Visible(lastText(now, s)), s.Overlap,
+			stateText(globals, s)}
 	}
 	header := table.Row{"Name", "When", "Next", "Last", "Overlap", "State"}
 	fmt.Fprintln(globals.Streams.Out, term.TextTable(header, rows, []int{3, 1}, globals.Streams.Width))
 	return nil
 }
 
-// when is the rule of a schedule in words.
-func when(s answer.Schedule) string {
-	if s.Cron == "" {
-		return "every " + words.FormatDuration(duration(s.EverySecs))
-	}
-	return s.Cron + " " + s.Zone
-}
-
-// duration is a number of seconds of an answer, which are whole microseconds.
-func duration(seconds float64) time.Duration {
-	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond
-}
-
 // definitionOf is the definition of a schedule without its jobs.
 func definitionOf(s answer.Schedule) schedule.Definition {
-	return schedule.Definition{Name: s.Name, Cron: s.Cron, EveryUs: duration(s.EverySecs).Microseconds(), Zone: s.Zone,
+	return schedule.Definition{Name: s.Name, Cron: s.Cron, EveryUs: words.Seconds(s.EverySecs).Microseconds(), Zone: s.Zone,
 		Overlap: schedule.Overlap(s.Overlap), CatchUp: schedule.CatchUp(s.CatchUp),
-		WithinUs: duration(s.WithinSecs).Microseconds(), JitterUs: duration(s.JitterSecs).Microseconds()}
+		WithinUs: words.Seconds(s.WithinSecs).Microseconds(), JitterUs: words.Seconds(s.JitterSecs).Microseconds()}
 }
 
 // fileOf has the rule and the jitter of a schedule.
@@ -139,9 +126,9 @@ func lastText(now time.Time, s answer.Schedule) string {
 	text := term.Ago(now, s.Last.Due.Time)
 	switch end := s.LastEnd; {
 	case len(s.Last.Jobs) == 0:
-		return text + ", " + entryText(*s.Last)
+		return text + ", " + words.DueTime(*s.Last)
 	case end != nil && slices.Contains(s.Last.Jobs, end.Job):
-		text += fmt.Sprintf(", job %d: %s", end.Job, resultText(*end))
+		text += fmt.Sprintf(", job %d: %s", end.Job, words.ScheduleEnd(*end))
 	default:
 		text += ", " + jobsText(s.Last.Jobs)
 	}
@@ -149,13 +136,6 @@ func lastText(now time.Time, s answer.Schedule) string {
 		text += ", late: " + s.Last.Missed
 	}
 	return text
-}
-
-func resultText(end answer.ScheduleEnded) string {
-	if end.Result == "" {
-		return "success"
-	}
-	return end.Result
 }
 
 // jobsText names jobs: "job 12", "jobs 12-14".
@@ -168,21 +148,6 @@ func jobsText(ids []int64) string {
 		return "job " + ranges(numbers)
 	}
 	return "jobs " + ranges(numbers)
-}
-
-// entryText says what became of a due time.
-func entryText(e answer.ScheduleEntry) string {
-	switch {
-	case e.Skipped != "":
-		return "skipped: " + e.Skipped
-	case e.Missed != "" && len(e.Jobs) > 0:
-		return "late: " + e.Missed
-	case e.Missed != "":
-		return "missed: " + e.Missed
-	case e.By != "":
-		return "run by " + e.By
-	}
-	return "on time"
 }
 
 // zoneOfSchedule is the zone in which the times of a schedule are shown: its own, or that of this machine.
@@ -254,22 +219,23 @@ func printSchedule(globals *cli.Globals, s answer.Schedule, zones string) error 
 		}
 	}
 	line("Name", s.Name)
-	line("When", when(s))
+	line("When", words.When(s))
 	line("Next", nextText(globals, s))
 	line("State", stateText(globals, s))
 	line("Warning", s.Why)
 	line("Owner", s.Owner)
 	line("Overlap", s.Overlap)
-	line("Catch-up", s.CatchUp+", within "+words.FormatDuration(duration(s.WithinSecs)))
+	line("Catch-up", s.CatchUp+", within "+words.FormatDuration(words.Seconds(s.WithinSecs)))
 	if s.JitterSecs > 0 {
-		line("Jitter", fmt.Sprintf("%s of less than %s", words.FormatDuration(fileOf(s).Jitter()), words.FormatDuration(duration(s.JitterSecs))))
+		jitter, below := fileOf(s).Jitter(), words.Seconds(s.JitterSecs)
+		line("Jitter", fmt.Sprintf("%s of less than %s", words.FormatDuration(jitter), words.FormatDuration(below)))
 	}
 	if len(s.Running) > 0 {
 		line("Not ended", jobsText(s.Running))
 	}
 	line("Last", lastText(now, s))
 	if s.LastEnd != nil {
-		line("Last end", fmt.Sprintf("%s, job %d: %s", term.Ago(now, s.LastEnd.End.Time), s.LastEnd.Job, resultText(*s.LastEnd)))
+		line("Last end", fmt.Sprintf("%s, job %d: %s", term.Ago(now, s.LastEnd.End.Time), s.LastEnd.Job, words.ScheduleEnd(*s.LastEnd)))
 	}
 	if !s.Success.IsZero() {
 		line("Last success", term.Ago(now, s.Success.Time))
@@ -356,7 +322,7 @@ func runHistory(ctx context.Context, globals *cli.Globals, name string, most int
 		if len(e.Jobs) > 0 {
 			_, jobs, _ = strings.Cut(jobsText(e.Jobs), " ")
 		}
-		rows[i] = table.Row{e.Due.In(zone).Format("Mon " + time.RFC3339), jobs, term.Visible(entryText(e))}
+		rows[i] = table.Row{e.Due.In(zone).Format("Mon " + time.RFC3339), jobs, term.Visible(words.DueTime(e))}
 	}
 	if globals.JSON {
 		return cli.PrintJSON(globals.Streams.Out, shown)
