@@ -13,8 +13,8 @@ import (
 
 // pages are all pages, by the names of their screenshots. A %s is the id of the running job, a %f that of a failed one.
 var pages = [][2]string{
-	{"overview", "/ui/"}, {"jobs", "/ui/jobs"}, {"jobs-filtered", "/ui/jobs?status=error"}, {"job-running", "/ui/jobs/%s"}, {"job-failed", "/ui/jobs/%f"}, {"job-between-tries", "/ui/jobs/8"},
-	{"timeline", "/ui/timeline?window=10m"}, {"chain", "/ui/jobs/7/graph"}, {"locks", "/ui/locks"}, {"filters", "/ui/filters"}, {"order", "/ui/order"}, {"audit", "/ui/audit"}, {"nodes", "/ui/nodes"},
+	{"overview", "/ui/"}, {"jobs", "/ui/jobs"}, {"jobs-filtered", "/ui/jobs?status=error"}, {"job-running", "/ui/jobs/%s"}, {"job-failed", "/ui/jobs/%f"}, {"job-between-tries", "/ui/jobs/8"}, {"job-later", "/ui/jobs/9"},
+	{"timeline", "/ui/timeline?window=10m"}, {"chain", "/ui/jobs/7/graph"}, {"locks", "/ui/locks"}, {"filters", "/ui/filters"}, {"order", "/ui/order"}, {"schedules", "/ui/schedules"}, {"schedule", "/ui/schedules/nightly"}, {"schedule-paused", "/ui/schedules/tick"}, {"audit", "/ui/audit"}, {"nodes", "/ui/nodes"},
 	{"settings", "/ui/settings"}, {"opcodes", "/ui/opcodes"}, {"submit", "/ui/opcodes/OP_RUN_COMMAND"}, {"help", "/ui/help"}, {"missing", "/ui/jobs/99999"},
 }
 
@@ -31,6 +31,8 @@ func populated(t *testing.T) (d *daemon, running, failed string) {
 	d.submit([]string{"--name", "verify", "--after", waiting}, "true")
 	flaky := d.submit([]string{"--name", "sync-mirror", "--keep-output", "--retry", "5", "--retry-delay", "10m", "--retry-on", "1,75,timeout"}, "echo the mirror is busy >&2; exit 75")
 	d.await("the end of a try", func() bool { return strings.Contains(d.cli("info", flaky), "Tries:") })
+	d.submit([]string{"--name", "cleanup", "--delay", "2h"}, "true")
+	d.schedules()
 	d.cli("filter", "add", "--action", "PAUSE", "--opcode", "OP_TEST_DELAY", "--reason", "no tests during maintenance")
 	d.await("a running job", func() bool { return strings.Contains(d.cli("info", running), "part 40") })
 	return d, running, failed

@@ -51,7 +51,7 @@ func TestTheKeys(t *testing.T) {
 	}
 	b := newBrowser(t)
 	b.login(d, "operator", "/ui/")
-	for key, path := range map[string]string{"t": "/ui/timeline", "r": "/ui/order", "a": "/ui/audit", "l": "/ui/locks", "f": "/ui/filters", "n": "/ui/nodes", "s": "/ui/opcodes", "e": "/ui/settings", "o": "/ui/"} {
+	for key, path := range map[string]string{"t": "/ui/timeline", "r": "/ui/order", "c": "/ui/schedules", "a": "/ui/audit", "l": "/ui/locks", "f": "/ui/filters", "n": "/ui/nodes", "s": "/ui/opcodes", "e": "/ui/settings", "o": "/ui/"} {
 		b.do(chromedp.KeyEvent("g"+key), holds("location.pathname === '"+path+"' && document.readyState === 'complete'"))
 	}
 	b.do(chromedp.KeyEvent("?"), holds("location.pathname === '/ui/help' && document.readyState === 'complete'"))

@@ -8,13 +8,14 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"lockstep/core/access"
 	"lockstep/core/answer"
 	"lockstep/edge/rapi"
 )
 
-// Actions on several jobs.
+// Actions on jobs.
 const (
 	actionCancel   = "cancel"
 	actionPriority = "priority"
@@ -23,6 +24,7 @@ const (
 	actionHold     = "hold"
 	actionRelease  = "release"
 	actionKill     = "kill"
+	actionTime     = "reschedule"
 )
 
 // bulkMax bounds the jobs of one action.
@@ -281,6 +283,9 @@ func (x *Console) act(q *request, action string, id int64) (done string, next in
 			return "", id, err
 		}
 		return outcome("priority", "ChangeJobPriority", id, priority)
+	case actionTime:
+		done, err := q.reschedule(id)
+		return done, id, err
 	case actionArchive:
 		var archived bool
 		if err := q.do(rapi.Short, &archived, "ArchiveJob", id); err != nil {
@@ -295,6 +300,28 @@ func (x *Console) act(q *request, action string, id int64) (done string, next in
 		return "submitted", next, err
 	}
 	return "", id, badRequest("There is no action %s.", strconv.Quote(shorten(action, 20)))
+}
+
+// reschedule changes the time of a job to that in the form; a form without one means now. It returns the name of the notice.
+func (q *request) reschedule(id int64) (done string, err error) {
+	at := "now"
+	t, err := q.formTime()
+	switch {
+	case err != nil:
+		return "", err
+	case !t.IsZero() && !t.After(time.Now()):
+		return "", badRequest("This time has passed: %s. “Start now” needs no time.", t.Format(time.RFC3339))
+	case !t.IsZero():
+		at = t.Format(time.RFC3339Nano)
+	}
+	var outcomes [][]json.RawMessage
+	if err := q.do(rapi.Long, &outcomes, "LockstepOrderJobs", actionTime, []int64{id}, at); err != nil {
+		return "", submissionError(err)
+	}
+	if len(outcomes) == 0 || len(outcomes[0]) == 0 || string(outcomes[0][0]) != "true" {
+		return noticeNotDone, nil
+	}
+	return "rescheduled", nil
 }
 
 // jobAction does the action in the path on the job in the path, and shows the job.

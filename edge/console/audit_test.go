@@ -45,14 +45,16 @@ var answersOf = map[string]string{
 	"LockstepListJobs":    `{"jobs": [{"id": 7, "name": "nightly"}]}`,
 	"LockstepTestFilter":  `{"count": 1, "jobs": [7], "unfinished": 3}`,
 	"LockstepListFilters": `[]`,
+	"LockstepSchedules":   `{"schedules": [{"name": "nightly", "every": 3600, "state": "active", "owner": "member (remote API)", "owner_key": "remote=member"}]}`,
 	"QueryJobs":           `[["success", [{"OP_ID": "OP_TEST_DELAY", "duration": 1}], ["success"], [true], [null], [null], [null], [0], null, null, null]]`,
 }
 
 // effectsOf are answers to calls with an effect.
 var effectsOf = map[string]string{
 	"ArchiveJob": "true", "CancelJob": `[true, ""]`, "ChangeJobPriority": `[true, ""]`, "DeleteFilter": "null", "LockstepEndSession": "null", "LockstepHoldJob": `[true, ""]`,
-	"LockstepOrderJobs":   `[[true, ""], [true, ""], [true, ""]]`,
-	"LockstepNodePromote": "null", "LockstepOpenSession": "null", "LockstepRedeemLink": `{"valid": true, "user": "uid=7(ann), pid=9"}`,
+	"LockstepOrderJobs":     `[[true, ""], [true, ""], [true, ""]]`,
+	"LockstepOrderSchedule": `{"changed": true, "jobs": [12, 13]}`,
+	"LockstepNodePromote":   "null", "LockstepOpenSession": "null", "LockstepRedeemLink": `{"valid": true, "user": "uid=7(ann), pid=9"}`,
 	"LockstepReplaceFilter": `{"uuid": "76e6367a", "count": 0, "jobs": []}`, "LockstepSetSettings": "null", "LockstepSubmitJobs": "[12]", "SetDrainFlag": "true",
 }
 
@@ -158,6 +160,11 @@ func audits() map[string][]audit {
 		"POST /ui/opcodes/{name}": {{"/ui/opcodes/OP_TEST_DELAY", "p-duration=1", changeMessage,
 			logrus.Fields{"request": "POST /ui/opcodes/OP_TEST_DELAY", "opcode": "OP_TEST_DELAY", "job": int64(12)}}},
 	}
+	for _, order := range []string{orderRun, orderPause, orderResume, orderRemove} {
+		path := "/ui/schedules/nightly/" + order
+		all["POST /ui/schedules/{name}/{action}"] = append(all["POST /ui/schedules/{name}/{action}"], audit{path, "", changeMessage,
+			logrus.Fields{"request": "POST " + path, "action": order, "schedule": "nightly", "new_job": "12,13"}})
+	}
 	one := func(action string) {
 		fields := logrus.Fields{"request": "POST /ui/jobs/7/" + action, "action": action, "job": int64(7)}
 		if action == actionRerun {
@@ -166,6 +173,7 @@ func audits() map[string][]audit {
 		all["POST /ui/jobs/{id}/{action}"] = append(all["POST /ui/jobs/{id}/{action}"], audit{"/ui/jobs/7/" + action, "priority=-5", changeMessage, fields})
 	}
 	one(actionKill)
+	one(actionTime)
 	for action := range bulkVerbs {
 		one(action)
 		fields := logrus.Fields{"request": "POST /ui/jobs/apply", "action": action, "job": "7,8,9"}
@@ -179,9 +187,10 @@ func audits() map[string][]audit {
 
 // questions are the patterns of forms that change nothing.
 var questions = map[string]audit{
-	"POST /ui/jobs/confirm":    {path: "/ui/jobs/confirm", form: "action=cancel&id=7"},
-	"POST /ui/nodes/confirm":   {path: "/ui/nodes/confirm", form: "name=n2"},
-	"POST /ui/filters/preview": {path: "/ui/filters/preview", form: "action=PAUSE&priority=0&kind=opcode&field=OP_ID&operator=%3D&value=OP_TEST_DELAY"},
+	"POST /ui/jobs/confirm":      {path: "/ui/jobs/confirm", form: "action=cancel&id=7"},
+	"POST /ui/schedules/confirm": {path: "/ui/schedules/confirm", form: "name=nightly"},
+	"POST /ui/nodes/confirm":     {path: "/ui/nodes/confirm", form: "name=n2"},
+	"POST /ui/filters/preview":   {path: "/ui/filters/preview", form: "action=PAUSE&priority=0&kind=opcode&field=OP_ID&operator=%3D&value=OP_TEST_DELAY"},
 }
 
 // Each action that changes something leaves one line in the log: who did what, to which jobs, and from where. A pattern that is neither
@@ -254,6 +263,9 @@ func TestWhatWasNotDoneIsLoggedAsSuch(t *testing.T) {
 	only("/ui/opcodes/OP_TEST_DELAY", "p-duration=hunter2", http.StatusUnprocessableEntity, logrus.Fields{"done": false, "opcode": "OP_TEST_DELAY"})
 	only("/ui/filters/save", "action=PAUSE&json=hunter2", http.StatusUnprocessableEntity, logrus.Fields{"done": false})
 	only("/ui/jobs/7/priority", "priority=hunter2", http.StatusBadRequest, logrus.Fields{"done": false, "job": int64(7)})
+	only("/ui/jobs/7/reschedule", "time=hunter2", http.StatusBadRequest, logrus.Fields{"done": false, "job": int64(7)})
+	only("/ui/schedules/nightly/pause", "time=hunter2", http.StatusBadRequest, logrus.Fields{"done": false, "schedule": "nightly"})
+	only("/ui/schedules/nightly/dance", "", http.StatusBadRequest, logrus.Fields{"done": false, "action": "dance"})
 	only("/ui/jobs/7/dance", "", http.StatusBadRequest, logrus.Fields{"done": false, "action": "dance"})
 
 	a.queue.refuses = func(method string, args ...any) (json.RawMessage, error) {

@@ -79,6 +79,9 @@ type jobView struct {
 	request  *request
 }
 
+// Later reports whether the job waits for its time, or for that of its next try.
+func (v jobView) Later() bool { return v.Live && v.Row.Due != nil && v.Row.Due.After(time.Now()) }
+
 // Hint says why buttons of the page are disabled; empty: it needs no words.
 func (v jobView) Hint() string {
 	if refused := v.Refused(actionAny); refused != "" || v.Live {

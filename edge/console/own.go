@@ -14,6 +14,7 @@ import (
 var orders = map[string]string{
 	actionCancel:   "cancel it",
 	actionKill:     "kill it",
+	actionTime:     "change its time",
 	actionHold:     "hold it",
 	actionRelease:  "release it",
 	actionPriority: "change its priority",

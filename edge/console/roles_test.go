@@ -92,7 +92,7 @@ func TestJobsOfOthers(t *testing.T) {
 			owner = submitters[0].String()
 		}
 		for action, to := range orders {
-			if action == actionAny {
+			if bulkVerbs[action] == "" {
 				continue
 			}
 			refusal := fmt.Sprintf("Job 7 is %s&#39;s; to %s needs the role operate, member (remote API) has submit.", owner, to)

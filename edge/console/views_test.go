@@ -67,6 +67,9 @@ func hostileQueue() fixedAnswers {
 		"LockstepListJobs": answer.JobList{Jobs: []answer.ListedJob{listed}},
 		"LockstepWhy":      answer.Why{ID: 7, Reasons: []answer.Reason{filter, {Kind: answer.WhyHold, By: hostile}, {Kind: hostile}, {Kind: answer.WhyCannotWrite, Text: hostile, Since: &now}}},
 		"LockstepPending":  []answer.PendingReason{{ID: 8, Text: hostile}},
+		"LockstepSchedules": answer.Schedules{ZoneData: hostile, Schedules: []answer.Schedule{{Name: hostile, Cron: hostile, Zone: hostile, Overlap: hostile, CatchUp: hostile,
+			State: hostile, Why: hostile, Owner: hostile, Last: &answer.ScheduleEntry{Due: now, Missed: hostile, Jobs: []int64{7}}, LastEnd: &answer.ScheduleEnded{Job: 7, End: now, Result: hostile},
+			Jobs: []answer.ScheduleJob{{Name: hostile, Ops: []any{op}}}, History: []answer.ScheduleEntry{{Due: now, Skipped: hostile}, {Due: now, By: hostile}}}}},
 		"LockstepNextJobs": answer.NextJobs{Jobs: []answer.NextJob{{ID: 8, Name: hostile, Summary: []string{hostile}, Order: answer.Reason{Kind: answer.WhyOrder}, Limits: []answer.Reason{filter}}}},
 		"LockstepAudit":    coreaudit.Page{Entries: []coreaudit.Entry{{Number: 1, Time: time.Now(), User: hostile, By: hostile, What: hostile, Refused: hostile}}},
 		"LockstepOrder":    answer.Order{Order: "expected"},
@@ -95,7 +98,7 @@ func hostileNodes() *answer.Nodes {
 func TestHostileTextsOnEveryPage(t *testing.T) {
 	a := newAudited(t)
 	seen := 0
-	for _, path := range []string{"/ui/", "/ui/jobs", "/ui/jobs/7", "/ui/jobs/7/graph", "/ui/timeline", "/ui/locks", "/ui/filters", "/ui/order", "/ui/audit", "/ui/nodes",
+	for _, path := range []string{"/ui/", "/ui/jobs", "/ui/jobs/7", "/ui/jobs/7/graph", "/ui/timeline", "/ui/locks", "/ui/filters", "/ui/order", "/ui/schedules", "/ui/schedules/x", "/ui/audit", "/ui/nodes",
 		"/ui/settings", "/ui/opcodes", "/ui/opcodes/OP_TEST_DELAY", "/ui/help"} {
 		page := a.view(hostileQueue(), path)
 		seen += strings.Count(page, "mark")

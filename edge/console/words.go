@@ -11,6 +11,7 @@ import (
 
 	"lockstep/core/answer"
 	"lockstep/core/why"
+	"lockstep/core/words"
 )
 
 // functions are the functions that the templates can call, by name.
@@ -27,6 +28,10 @@ func (x *Console) functions() template.FuncMap {
 		"status":   status,
 		"sentence": capital,
 		"further":  furtherTries,
+		"rule":     words.When,
+		"became":   words.DueTime,
+		"state":    state,
+		"field":    func(label string, t answer.Time) timeField { return timeField{label, t} },
 		"work":     answer.Work,
 		"short":    shorten,
 		"percent":  func(part, whole int) int { return part * 100 / max(whole, 1) },
@@ -142,6 +147,15 @@ func status(name string) template.HTML {
 	return template.HTML(`<span class="s s-` + name + `">` + name + `</span>`) //nolint:gosec // one of the names above
 }
 
+// state is the state of a schedule as a word with a shape and a colour.
+func state(name string) template.HTML {
+	class := map[string]string{"active": "running", "paused": "queued", "stopped": "error", "broken": "error"}[name]
+	if class == "" {
+		return template.HTML(template.HTMLEscapeString(name)) //nolint:gosec // escaped
+	}
+	return template.HTML(`<span class="s s-` + class + `">` + name + `</span>`) //nolint:gosec // one of the names above
+}
+
 func shorten(text string, limit int) string {
 	runes := []rune(text)
 	if len(runes) <= limit {
@@ -255,6 +269,11 @@ var noticeTexts = map[string]string{
 	"drained":     "The queue refuses new jobs.",
 	"undrained":   "The queue accepts jobs.",
 	"promoted":    "The node is the master.",
+	"paused":      "The schedule is paused.",
+	"resumed":     "The schedule goes on from now.",
+	"removed":     "The schedule was removed. Its jobs stay.",
+	"ran":         "The jobs of the schedule were submitted.",
+	"rescheduled": "The time of the job was changed.",
 }
 
 // plural is a number with its noun, the numbers up to five as words.

@@ -166,5 +166,8 @@ func hasCode(err error, code string) bool {
 // AsFailure maps an error of a call to an answer, for other servers of the same calls.
 func AsFailure(err error) *Failure { return asFailure(err) }
 
+// AsScheduleFailure is AsFailure for a call about a schedule: one that does not exist is 404.
+func AsScheduleFailure(err error) *Failure { return asFailure(asScheduleError(err)) }
+
 // AsClientFailure is AsFailure for a submission: what LUXI cannot parse is an error of the client.
 func AsClientFailure(err error) *Failure { return asFailure(asClientError(err)) }

@@ -26,6 +26,25 @@
   function tick() { const now = Date.now(); for (const e of document.querySelectorAll("[data-since]")) set(e, span(now - Number(e.dataset.since)));
     for (const e of document.querySelectorAll("[data-until]")) { const left = Number(e.dataset.until) - now; set(e, left < 1000 ? "" : span(left) + " left"); } }
 
+  // ---- fields for a time ----
+  // What is typed is in the zone of the browser. The form sends the instant, and shows it with its offset.
+  const pad = (n) => String(n).padStart(2, "0");
+  const offsetOf = (d) => { const m = -d.getTimezoneOffset(), a = Math.abs(m); return (m < 0 ? "-" : "+") + pad(Math.floor(a / 60)) + ":" + pad(a % 60); };
+  function readTime(field) {
+    const d = new Date(field.value), known = field.value !== "" && !isNaN(d);
+    field.form.querySelector("[name=at]").value = known ? d.toISOString() : "";
+    set(field.form.querySelector("[data-offset]"), known ? zone.format(d) + " " + offsetOf(d) : "in your zone, " + zone.resolvedOptions().timeZone + " " + offsetOf(new Date()));
+  }
+  function prepareTimes() {
+    for (const field of document.querySelectorAll("[data-when]:not([data-ready])")) {
+      const d = new Date(field.dataset.when);
+      if (!isNaN(d)) field.value = d.getFullYear() + "-" + pad(d.getMonth() + 1) + "-" + pad(d.getDate()) + "T" + pad(d.getHours()) + ":" + pad(d.getMinutes()) + ":" + pad(d.getSeconds());
+      field.dataset.ready = "";
+      readTime(field);
+    }
+  }
+  document.addEventListener("input", (e) => { if (e.target.matches("[data-when]")) readTime(e.target); });
+
   // ---- change in place ----
   // morph makes from equal to to. Elements with an id keep their identity, so that focus, selection and what was typed stay.
   // A form with a field of the name id hides its own property.
@@ -99,7 +118,7 @@
           const focus = document.activeElement && document.activeElement.id;
           morph($("main"), next);
           if (focus && document.activeElement === document.body && $(focus)) $(focus).focus({ preventScroll: true });
-          tick(); mark(); count();
+          prepareTimes(); tick(); mark(); count();
         }
         state.failed = false;
       } else state.failed = answer.status === 502 || answer.status === 503 || answer.status === 504;
@@ -276,7 +295,7 @@
     current = row.id; mark();
     row.querySelector("a").focus(); row.scrollIntoView({ block: "nearest" });
   }
-  const places = { o: "/ui/", j: "/ui/jobs", t: "/ui/timeline", l: "/ui/locks", f: "/ui/filters", n: "/ui/nodes", s: "/ui/opcodes", r: "/ui/order", a: "/ui/audit", e: "/ui/settings" };
+  const places = { o: "/ui/", j: "/ui/jobs", t: "/ui/timeline", l: "/ui/locks", f: "/ui/filters", n: "/ui/nodes", s: "/ui/opcodes", r: "/ui/order", c: "/ui/schedules", a: "/ui/audit", e: "/ui/settings" };
   let chord = 0;
   document.addEventListener("keydown", (e) => {
     if (!signedIn || e.ctrlKey || e.altKey || e.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) && e.target.type !== "checkbox") return;
@@ -295,6 +314,6 @@
     else if (e.key === "x" && current) { const box = $("pick-" + current.slice(4)); if (box) { box.click(); } }
   });
 
-  showTimes(document); tick(); count();
+  showTimes(document); prepareTimes(); tick(); count();
   setInterval(tick, 1000);
 })();
