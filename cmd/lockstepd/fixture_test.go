@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "lockstep/cmd/lockstepd", "lockstep/cmd/lockstep-job")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "lockstep/cmd/lockstepd", "lockstep/cmd/lockstep-job", "lockstep/cmd/lockstep-guard")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
 		os.Exit(1)

@@ -78,6 +78,25 @@ func Of(parent, livelock string) (paths []string) {
 	return paths
 }
 
+// LivelockOf is the name of the lock file of the job whose command has the group; "": it is no group of a command.
+func LivelockOf(path string) string {
+	livelock, op, found := strings.Cut(filepath.Base(path), ".")
+	if _, err := strconv.Atoi(op); !found || err != nil || !strings.HasPrefix(livelock, "job_") {
+		return ""
+	}
+	return livelock
+}
+
+// Populated returns the paths of the groups of commands below the parent that have living processes, with and without limits.
+func Populated(parent string) (paths []string) {
+	each(parent, func(path string) {
+		if LivelockOf(path) != "" && isPopulated(path) {
+			paths = append(paths, path)
+		}
+	})
+	return paths
+}
+
 // each calls act for each directory below the parent, and below the parent of limited groups. Without a parent there are none.
 func each(parent string, act func(path string)) {
 	if parent == "" {
@@ -143,8 +162,7 @@ func Remove(path string) {
 // whether its job process lives: that process may be about to use its group.
 func RemoveEmpty(parent string, isAlive func(livelock string) bool) {
 	each(parent, func(path string) {
-		livelock, op, found := strings.Cut(filepath.Base(path), ".")
-		if _, err := strconv.Atoi(op); found && err == nil && strings.HasPrefix(livelock, "job_") && !isAlive(livelock) {
+		if livelock := LivelockOf(path); livelock != "" && !isAlive(livelock) {
 			Remove(path)
 		}
 	})

@@ -164,3 +164,29 @@ func TestProcessesAreMoved(t *testing.T) {
 	require.Equal(t, pids, cgroup.Processes(filepath.Join(path, "unit")))
 	require.NoError(t, cgroup.Kill(path, patience))
 }
+
+// A guard looks at groups of commands in which processes live, with and without limits, and at no others.
+func TestPopulatedGroups(t *testing.T) {
+	parent := filepath.Join(cgrouptest.New(t), "jobs")
+	limited := parent + ".limited"
+	base := filepath.Base(livelock)
+	for _, dir := range []string{parent, limited} {
+		require.NoError(t, os.Mkdir(dir, 0o755))
+	}
+	require.Empty(t, cgroup.Populated(parent))
+	var want []string
+	for _, path := range []string{filepath.Join(parent, base+".0"), filepath.Join(limited, base+".1"), filepath.Join(parent, "other")} {
+		require.NoError(t, os.Mkdir(path, 0o755))
+		require.NoError(t, os.Mkdir(path+"0", 0o755)) // without processes
+		sleep := exec.Command("sleep", "999")
+		require.NoError(t, sleep.Start())
+		t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
+		require.NoError(t, os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte(strconv.Itoa(sleep.Process.Pid)), 0))
+		if cgroup.LivelockOf(path) != "" {
+			require.Equal(t, base, cgroup.LivelockOf(path))
+			want = append(want, path)
+		}
+	}
+	require.Equal(t, want, cgroup.Populated(parent))
+	require.Empty(t, cgroup.Populated(""))
+}

@@ -62,6 +62,12 @@ func (e Environment) UserConfig() (string, error) {
 	return filepath.Join(dir, "lockstepd.yaml"), err
 }
 
+// ConfigMayBeMissing reports whether a configuration file is that of a unit, which names it although it need not exist.
+func (e Environment) ConfigMayBeMissing(file string) bool {
+	users, err := e.UserConfig()
+	return file == SystemConfig || err == nil && file == users
+}
+
 // base returns the directory of lockstep below a directory of the XDG base directory
 // specification, which ignores relative paths.
 func (e Environment) base(variable, belowHome string) (string, error) {

@@ -208,7 +208,7 @@ func printUsage(flags *flag.FlagSet, output io.Writer) {
 // readConfigFile sets every flag that the file names and the command line does not.
 func readConfigFile(flags *flag.FlagSet, file string) error {
 	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) && mayBeMissing(file) {
+	if errors.Is(err, fs.ErrNotExist) && places.Current().ConfigMayBeMissing(file) {
 		return nil
 	}
 	if err != nil {

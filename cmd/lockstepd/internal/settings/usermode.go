@@ -36,10 +36,3 @@ func (c *Config) applyUser(given map[string]bool, environment places.Environment
 	})
 	return err
 }
-
-// mayBeMissing reports whether a configuration file is that of a unit, which names it although
-// it need not exist.
-func mayBeMissing(file string) bool {
-	users, err := places.Current().UserConfig()
-	return file == places.SystemConfig || err == nil && file == users
-}
