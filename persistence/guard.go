@@ -24,7 +24,7 @@ func FindLivelock(path string) (held, left bool) {
 	if err != nil {
 		return true, false
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if setLock(fd, unix.F_RDLCK) != nil {
 		return true, false
 	}
@@ -35,14 +35,14 @@ func FindLivelock(path string) (held, left bool) {
 	return false, stat.Nlink > 0
 }
 
-// LeaseOverFor is for how long the lease of the node has been over, for a process beside the daemon. It is 0 while the lease is valid, without
-// a lease, and for one that cannot be read or was never given.
+// LeaseOverFor is for how long the lease of the node has been over, for a process beside the daemon. It is 0 while the lease is valid,
+// without a lease, and for one that cannot be read or was never given.
 func LeaseOverFor(runDir string) time.Duration {
 	l, err := OpenLease(runDir)
 	if err != nil {
 		return 0
 	}
-	defer unix.Close(l.fd)
+	defer func() { _ = unix.Close(l.fd) }()
 	until, known := l.until()
 	if !known || until == 0 {
 		return 0
@@ -50,7 +50,8 @@ func LeaseOverFor(runDir string) time.Duration {
 	return max(0, SinceBoot()-until)
 }
 
-// GuardLock is held while a guard runs for a run directory. It is flock(2) on the directory of livelocks, so that there is no file to remove.
+// GuardLock is held while a guard runs for a run directory. It is flock(2) on the directory of livelocks, so that there is no file to
+// remove.
 type GuardLock struct{ dir dirLock }
 
 // LockGuard takes the lock. The error says that another process has it, or wraps fs.ErrNotExist: there is no such directory yet.
@@ -78,6 +79,6 @@ func IsGuarded(runDir string) bool {
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd) // frees the lock that the probe has taken
+	defer func() { _ = unix.Close(fd) }() // frees the lock that the probe has taken
 	return errors.Is(retryInterrupted(func() error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) }), unix.EWOULDBLOCK)
 }

@@ -43,7 +43,7 @@ func parse(args []string, output io.Writer) (config, error) {
 	flags.SetOutput(io.Discard)
 	version := flags.Bool("version", false, "print the version and exit")
 	file := flags.String("config", "", "configuration `file` of lockstepd")
-	flags.StringVar(&given.DataDir, "data-dir", "", "`directory` of the queue, with which a user's lockstepd has the system's other directories")
+	flags.StringVar(&given.DataDir, "data-dir", "", "`directory` of the queue: with it, a user's lockstepd has the system's run-dir")
 	flags.StringVar(&given.RunDir, "run-dir", "", "`directory` of lock files (default: as lockstepd)")
 	flags.StringVar(&given.JobCgroup, "job-cgroup", "", "`directory` of the control group of job processes")
 	if err := flags.Parse(args); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/answer"
 	"lockstep/edge/cgroup"
 	"lockstep/edge/cgroup/cgrouptest"
 	"lockstep/persistence"
@@ -61,6 +62,9 @@ func TestTheGuardEndsWhatAKilledJobHasLeft(t *testing.T) {
 	group := d.startInGroup()
 	d.startGuard(group)
 	c := d.dial()
+	var status answer.QueueStatus
+	c.call("LockstepStatus", &status)
+	require.True(t, status.Guarded)
 	c.await(c.submit(d.hiding(fmt.Sprintf(`while [ ! -e %s ]; do sleep 0.01; done`, d.path("pid")))))
 	normal := d.workerPID()
 	require.NoError(t, os.Remove(d.path("pid")))

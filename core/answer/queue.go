@@ -19,11 +19,13 @@ type QueueStatus struct {
 	Drained     bool          `json:"drained"`
 	// ForeignConfig says what another program has changed in config.data, so that all changes of the configuration fail; empty if
 	// no program has.
-	ForeignConfig string           `json:"foreign_config"`
-	Jobs          map[string]int64 `json:"jobs"` // in the queue, by status
-	LastID        int64            `json:"last_id"`
-	Marked        int64            `json:"marked"` // of the waiting ones, those that Counted counts as queued
-	Master        string           `json:"master"`
+	ForeignConfig string `json:"foreign_config"`
+	// Guarded: a guard runs on the node that answers (lockstep-guard).
+	Guarded bool             `json:"guarded"`
+	Jobs    map[string]int64 `json:"jobs"` // in the queue, by status
+	LastID  int64            `json:"last_id"`
+	Marked  int64            `json:"marked"` // of the waiting ones, those that Counted counts as queued
+	Master  string           `json:"master"`
 	// MembersAreRoot: root's daemon runs the commands of all users as root (--run-as daemon).
 	MembersAreRoot bool   `json:"members_are_root"`
 	Nodes          *Nodes `json:"nodes"` // null for a daemon outside of a cluster

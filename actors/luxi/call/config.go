@@ -73,6 +73,8 @@ type About struct {
 	// Console returns the address of this node's console, as "http://127.0.0.1:5080/ui/"; "" while there is none. It may be
 	// called on any goroutine. nil: there is none.
 	Console func() string
+	// Guarded reports whether a guard runs on this node. It may be called on any goroutine, and does not wait. nil: none does.
+	Guarded func() bool
 	// ZoneData says in words which data this daemon uses for a time zone. It may be called on any goroutine, and reads files. nil: "".
 	ZoneData func(zone string) string
 	// Monitor is the same for the address of this node's MonD, as "http://127.0.0.1:1815".

@@ -79,5 +79,6 @@ func queueStatus(
 		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Marked: s.Marked, BetweenTries: s.BetweenTries, NotDue: s.NotDue, Running: running,
 		Quarantined: append([]string{}, s.Quarantined...), WithSecrets: s.WithSecrets,
 		Nodes: nodes, CannotStart: startError, MembersAreRoot: about.MembersAreRoot,
+		Guarded: about.Guarded != nil && about.Guarded(),
 	}
 }

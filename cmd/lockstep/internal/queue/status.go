@@ -42,7 +42,7 @@ With --json: {"cluster", "master", "version": string, "pid": number,
 "next_of": string, "trouble": [{"name", "state", "why": string, "missed_ts": time}],
 "more_trouble": number}, "quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
 "cannot_write": [{"job": number, "by": string, "text": string, "since_ts": time}],
-"data_dir": string, "foreign_config": string,
+"data_dir": string, "foreign_config": string, "guarded": bool,
 "members_are_root": bool, "retention": {"archive_after":
 seconds, "keep_last": number, "archived": number, "remove_archived_after": seconds}},
 times as RFC 3339 or null. "running" lists the jobs that have or get a process, also
@@ -54,7 +54,8 @@ are read, and "trouble" has at most 5 of those that do not fire or have missed a
 time within a day; "cannot_start" is the reason if no job
 process can be started, else empty; "cannot_write" lists the files below "data_dir"
 that cannot be written now, of which "job" 0 are those of the daemon; "foreign_config"
-says what another program has changed in config.data, else empty.`,
+says what another program has changed in config.data, else empty; "guarded" says
+whether a guard runs on the master.`,
 		Example: `  lockstep status
   lockstep status --json | jq .jobs`,
 		Args: cli.WantArgs(0, 0, "status takes no arguments"),
@@ -70,7 +71,7 @@ func statusOrder() map[string][]string {
 		"": {
 			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked",
 			"between_tries", "not_due", "running", "schedules", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir",
-			"foreign_config", "members_are_root", "nodes",
+			"foreign_config", "guarded", "members_are_root", "nodes",
 			"retention",
 		},
 		"cannot_write": {"job", "by", "text", "since_ts"},
@@ -146,6 +147,7 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 		if text := nodes.Files(s.Nodes.Files, p.now); text != "" {
 			p.line("Files", text)
 		}
+		p.line("Guard", map[bool]string{true: "runs on the master", false: "none on the master"}[s.Guarded])
 	}
 	if len(s.Running) > 0 {
 		fmt.Fprintf(p.out, "\n%s\n", slotTable(s.Running, p.now, p.colours, p.width))

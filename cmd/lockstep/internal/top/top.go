@@ -144,7 +144,9 @@ const (
 )
 
 // eventKinds are the events after which the state is read, beside those of jobs, which always come.
-func eventKinds() []string { return []string{answer.EventLock, answer.EventFilter, answer.EventSchedule} }
+func eventKinds() []string {
+	return []string{answer.EventLock, answer.EventFilter, answer.EventSchedule}
+}
 
 // listen sends changed after each call for events, until ctx ends, also after a failed call. It follows the master.
 func (s *source) listen(ctx context.Context, send func(tea.Msg)) {

@@ -155,6 +155,7 @@ func (d *Service) LoadSettings(livelock string) error {
 			Console:             d.RemoteAPI.ConsoleAddress,
 			Monitor:             func() string { return d.Mond.Address() },
 			ZoneData:            zones.Data,
+			Guarded:             func() bool { return persistence.IsGuarded(c.RunDir) },
 		},
 	}
 	return nil
