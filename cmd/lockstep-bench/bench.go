@@ -25,6 +25,7 @@ type bench struct {
 	dirs     int
 
 	samples map[string][]sample // by name of the measurement
+	notRun  map[string]string   // why this machine cannot make a measurement, by its name
 }
 
 // sample is the result of one round.

@@ -29,7 +29,7 @@ type op map[string]any
 // noOp is the cheapest opcode: its process does nothing between its writes.
 func noOp() []op { return []op{{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9}} }
 
-// command is an ordinary job, which is only queued.
+// command is an ordinary job.
 func command() []op { return []op{{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"true"}}} }
 
 // repeatJobs returns n jobs for SubmitManyJobs, each with the opcodes that ops makes.
@@ -47,8 +47,11 @@ func (c *client) submit(ops []op) (id int64, err error) {
 }
 
 // runNoOp runs a no-op job to its end.
-func (c *client) runNoOp() error {
-	id, err := c.submit(noOp())
+func (c *client) runNoOp() error { return c.run(noOp()) }
+
+// run runs a job to its end.
+func (c *client) run(ops []op) error {
+	id, err := c.submit(ops)
 	if err != nil {
 		return err
 	}

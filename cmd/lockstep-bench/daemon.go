@@ -30,13 +30,14 @@ type daemon struct {
 	root  string
 	// name and address are those of a node of a cluster; "": it belongs to none.
 	name, address string
+	more          []string  // further arguments
 	cmd           *exec.Cmd // nil: not running
 	done          chan struct{}
 }
 
 // startDaemon starts a daemon and returns, with a connection to it, when it accepts jobs. With paused, jobs are queued and do not run.
-func (b *bench) startDaemon(paused bool) (*daemon, *client, error) {
-	d := &daemon{bench: b, root: b.newDir()}
+func (b *bench) startDaemon(paused bool, more ...string) (*daemon, *client, error) {
+	d := &daemon{bench: b, root: b.newDir(), more: more}
 	if err := os.Mkdir(d.root, 0o750); err != nil {
 		return nil, nil, err
 	}
@@ -65,8 +66,9 @@ func (d *daemon) start() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(d.bench.program("lockstepd"), "--data-dir", d.dataDir(), "--run-dir", d.runDir(),
-		"--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "", "--confd-address", "", "--mond-address", "")
+	args := append([]string{"--data-dir", d.dataDir(), "--run-dir", d.runDir(),
+		"--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "", "--confd-address", "", "--mond-address", ""}, d.more...)
+	cmd := exec.Command(d.bench.program("lockstepd"), args...)
 	stderr, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -23,10 +23,11 @@ func TestTheGuard(t *testing.T) {
 		"one of two limits":                    {floor: floor{name: "Jobs/slots=20", limit: "BareLoop/workers=1", ratio: 1.9}},
 		"a gain":                               {floor: floor{name: "SubmitGain/clients=64", ratio: 4}},
 		"too small a gain":                     {floor{name: "SubmitGain/clients=64", ratio: 5, reason: "r"}, "ratio 4.00, at least 5.00 is wanted"},
+		"not measurable here":                  {floor: floor{name: "JobInGroup", limit: "JobInNoGroup", ratio: 1}},
 		"missing":                              {floor{name: "Death", limit: "BareDeath", ratio: 5}, "Death was not measured"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := checkFloors(rows, []floor{c.floor})
+			err := checkFloors(rows, []floor{c.floor}, map[string]string{"JobInGroup": "no control groups"})
 			if c.bad == "" {
 				require.NoError(t, err)
 				return

@@ -49,6 +49,8 @@ func measures(s sizes) []measure {
 		{name: "SubmitManyMember", text: fmt.Sprintf("%d jobs in one submission, likewise", s.many), unit: jobsRate,
 			limit: "SubmitManyOwner", targets: []target{{ofRatio: true, bound: 0.5}}},
 		{name: "Job", text: "one no-op, submission to success; bare loop", unit: nanoseconds, limit: "BareJob", targets: []target{{bound: 10e6}}},
+		{name: "JobInGroup", text: "a command that does nothing, in a control group of its own; without", unit: nanoseconds,
+			limit: "JobInNoGroup", targets: []target{{ofRatio: true, bound: 1.05}}},
 		{name: "Chain", text: fmt.Sprintf("chain of %d no-ops; bare loop, 1 worker", s.chain), unit: nanoseconds,
 			limit: "BareChain", targets: []target{{bound: 1e9}}},
 		{name: "Jobs/slots=20", text: "no-ops end to end, 20 run slots; bare loop, 20 workers", unit: jobsRate,

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"lockstep/cmd/internal/term"
@@ -72,7 +74,7 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{ctx: ctx, self: self, programs: filepath.Dir(self), rounds: o.rounds, sizes: fullSizes, samples: map[string][]sample{}}
+	b := &bench{ctx: ctx, self: self, programs: filepath.Dir(self), rounds: o.rounds, sizes: fullSizes, samples: map[string][]sample{}, notRun: map[string]string{}}
 	if o.quick || o.guard {
 		b.sizes = quickSizes
 	}
@@ -130,9 +132,12 @@ func (o *options) report(out io.Writer, b *bench) error {
 		}
 	} else {
 		fmt.Fprintf(out, "%s\n%s\n", b.machine, renderTable(rows))
+		for _, name := range slices.Sorted(maps.Keys(b.notRun)) {
+			fmt.Fprintf(out, "NOT RUN: %s: %s\n", name, b.notRun[name])
+		}
 	}
 	if o.guard {
-		return checkFloors(rows, floors)
+		return checkFloors(rows, floors, b.notRun)
 	}
 	return nil
 }

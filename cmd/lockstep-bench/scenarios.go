@@ -19,6 +19,7 @@ var scenarios = append([]scenario{
 		run: scenarioSubmit},
 	{name: "members", measurements: []string{"SubmitMember/clients=1", "SubmitManyMember"}, run: scenarioMembers},
 	{name: "job", measurements: []string{"Job", "Chain"}, run: scenarioJob},
+	{name: "group", measurements: []string{"JobInGroup"}, run: scenarioGroup},
 	{name: "jobs", measurements: []string{"Jobs/slots=20", "Jobs/slots=64"}, run: scenarioJobs},
 	{name: "output", measurements: []string{"Output", "JobBesideOutput", "OutputMemory"}, run: scenarioOutput},
 	{name: "locks", measurements: []string{"LockUpdates"}, run: scenarioLocks},

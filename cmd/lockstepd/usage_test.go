@@ -96,13 +96,19 @@ func BenchmarkUsage(b *testing.B) {
 	require.NoError(b, os.WriteFile(d.path("lib", paths.SerialPath), fmt.Appendf(nil, "%d\n", last), 0o600))
 	d.start()
 	d.dial()
-	shortest := time.Hour
+	shortest, client := time.Hour, time.Duration(0)
 	for b.Loop() {
 		began := time.Now()
-		out, code := d.client("usage", "--limit", "3")
-		require.Zero(b, code, out)
-		require.Contains(b, out, " 1001  0       nightly-00")
+		cmd := d.clientCommand("usage", "--limit", "3")
+		out, err := cmd.Output()
+		require.NoError(b, err)
+		require.Contains(b, string(out), " 1001  0       nightly-00")
 		shortest = min(shortest, time.Since(began))
+		client += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
+	daemon := d.cmd
+	require.Zero(b, d.stop())
 	b.ReportMetric(shortest.Seconds(), "s/shortest")
+	b.ReportMetric(client.Seconds()/float64(b.N), "cpu-s/client")
+	b.ReportMetric((daemon.ProcessState.UserTime()+daemon.ProcessState.SystemTime()).Seconds()/float64(b.N), "cpu-s/daemon")
 }
