@@ -250,3 +250,29 @@ exec sleep 999`, filepath.Dir(group), group, other, marks)
 	require.True(t, isGone(hidden))
 	require.NoDirExists(t, own)
 }
+
+// A controller that the operator adds counts at the next submission, without a restart of the daemon.
+func TestAControllerIsAdded(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	unit := d.path("unit")
+	require.NoError(t, os.Mkdir(unit, 0o755))
+	d.start("--job-cgroup", filepath.Join(unit, "jobs"))
+	c := d.dial()
+	submit := func() (id int64, err error) {
+		err = c.Call(context.Background(), "SubmitJob", []any{[]op{command("true").with("limits", op{"memory": "50M"})}}, &id)
+		return id, err
+	}
+	delegate := func(controllers string) {
+		require.NoError(t, os.WriteFile(filepath.Join(unit, "cgroup.controllers"), []byte(controllers), 0o600))
+	}
+	_, err := submit()
+	require.ErrorContains(t, err, unit+" is no control group of version 2 that exists")
+	delegate("cpu pids\n")
+	_, err = submit()
+	require.ErrorContains(t, err, "this node cannot limit memory: no memory controller in "+unit+"; add Delegate=memory to the unit of that group, and start the unit again")
+	delegate("cpu memory pids\n")
+	id, err := submit()
+	require.NoError(t, err)
+	require.Contains(t, string(c.await(id).Results[0]), "this node cannot limit memory", "its job process sees that this is no control group")
+}

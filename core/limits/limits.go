@@ -194,7 +194,7 @@ func (n Node) delegation(controller string) string {
 				controller, part)
 		}
 	}
-	return fmt.Sprintf("add Delegate=%s to the unit of that group, and start unit and daemon again", controller)
+	return fmt.Sprintf("add Delegate=%s to the unit of that group, and start the unit again", controller)
 }
 
 // Setting is a value of a control group. It may have several files, of which the first that the group has takes its value.

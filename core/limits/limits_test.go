@@ -57,7 +57,7 @@ func TestWhatANodeCannotLimit(t *testing.T) {
 	require.Empty(t, Node{}.Refusal(nice), "it needs no group")
 	require.Equal(t, "this node cannot limit memory: its daemon has no control group for jobs; start lockstepd with --job-cgroup", Node{}.Refusal(memory))
 	require.Equal(t, "this node cannot limit memory: no memory controller in "+unit+
-		"; add Delegate=memory to the unit of that group, and start unit and daemon again",
+		"; add Delegate=memory to the unit of that group, and start the unit again",
 		Node{Group: unit, Controllers: []string{"cpu", "pids"}}.Refusal(memory))
 	users := "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/lockstep.slice/lockstep-jobs.service"
 	require.Equal(t, "this node cannot limit processor time: no cpu controller in "+users+"; add Delegate=cpu to [Service] in "+

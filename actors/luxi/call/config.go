@@ -68,8 +68,9 @@ type About struct {
 	Started time.Time
 	// MembersAreRoot: root's daemon runs the commands of all users as root.
 	MembersAreRoot bool
-	// Limits is what this node can limit of a command.
-	Limits limits.Node
+	// Limits is what this node can limit of a command now. It may be called on any goroutine, and reads a file of the kernel, which waits
+	// for no disk. nil: nothing can be limited.
+	Limits func() limits.Node
 	// Console returns the address of this node's console, as "http://127.0.0.1:5080/ui/"; "" while there is none. It may be
 	// called on any goroutine. nil: there is none.
 	Console func() string
@@ -91,6 +92,14 @@ func (a About) ConsoleAddress() string {
 		return ""
 	}
 	return a.Console()
+}
+
+// LimitsNow is what this node can limit of a command now.
+func (a About) LimitsNow() limits.Node {
+	if a.Limits == nil {
+		return limits.Node{}
+	}
+	return a.Limits()
 }
 
 // MonitorAddress is the address of this node's MonD; empty: there is none.

@@ -24,25 +24,29 @@ func (c *request) featuresOf(jobs []*messages.JobDraft, foreign bool) (needed []
 	if slices.ContainsFunc(jobs, func(draft *messages.JobDraft) bool { return draft.AtUs > 0 }) {
 		needed = append(needed, replication.StartTimes)
 	}
-	limited, refusal := limitsOf(jobs, c.Config.About.Limits)
+	limited, refusal := limitsOf(jobs, c.Config.About.LimitsNow)
 	if limited {
 		needed = append(needed, replication.Limits)
 	}
 	return needed, refusal
 }
 
-// limitsOf reports whether a command of the jobs has limits, and why this node cannot enforce them.
-func limitsOf(drafts []*messages.JobDraft, node limits.Node) (limited bool, refusal string) {
+// limitsOf reports whether a command of the jobs has limits, and why this node cannot enforce them. What the node can is asked for once, if
+// there are any.
+func limitsOf(drafts []*messages.JobDraft, now func() limits.Node) (limited bool, refusal string) {
+	var node limits.Node
 	for _, draft := range drafts {
 		for _, op := range draft.Ops {
 			l, err := limits.Of(op.Input)
 			if err != nil || l == (limits.Limits{}) { // Parse has refused what cannot be read
 				continue
 			}
+			if !limited {
+				limited, node = true, now()
+			}
 			if refusal = node.Refusal(l); refusal != "" {
 				return true, refusal
 			}
-			limited = true
 		}
 	}
 	return limited, ""

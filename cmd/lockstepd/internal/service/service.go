@@ -149,7 +149,7 @@ func (d *Service) LoadSettings(livelock string) error {
 			PID:                 os.Getpid(),
 			Started:             time.Now(),
 			MembersAreRoot:      c.RunAs.MembersAreRoot,
-			Limits:              limitsOf(c.JobCgroup),
+			Limits:              func() limits.Node { return limitsOf(c.JobCgroup) },
 			ArchiveAfter:        c.ArchiveAfter,
 			RemoveArchivedAfter: c.RemoveArchivedAfter(),
 			Console:             d.RemoteAPI.ConsoleAddress,
