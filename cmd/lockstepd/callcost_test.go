@@ -230,7 +230,7 @@ func (f *callCosts) routes(names []string) map[string]func() {
 		if listing[name] != "" {
 			continue
 		}
-		path := strings.NewReplacer("{id}", itoa(f.someID), "{uuid}", f.uuid, "{kind}", "node").Replace(name)
+		path := strings.NewReplacer("{id}", itoa(f.someID), "{uuid}", f.uuid, "{kind}", "node", "{name}", "nightly").Replace(name)
 		if name == "/2/query/{kind}" {
 			path += "?fields=name"
 		}
