@@ -52,7 +52,7 @@ func (c *calendar) list(m *List) *ListResult {
 			r.More = true
 			break
 		}
-		r.Schedules = append(r.Schedules, Shown{File: e.File, Next: e.Next, State: e.State, Why: e.File.WhyNot(e.State, e.Broken)})
+		r.Schedules = append(r.Schedules, Shown{File: e.File, Next: e.Next, State: e.State, Why: e.File.WhyNot(e.State, e.Broken), Failing: e.why})
 	}
 	return r
 }
@@ -85,7 +85,7 @@ func (c *calendar) changeUnknown(ctx actor.Context, m *Change, answer func(actor
 			len(c.schedules), own, schedulesMax, schedulesOfUserMax)))
 		return
 	}
-	f := schedule.Make(m.Put.Definition, owner, m.By, c.now())
+	f := schedule.Make(m.Put.Definition, owner, m.By, c.now()).MadeBy(m.Put.Maker)
 	e := &entry{unwritten: true}
 	if len(c.schedules) == 0 {
 		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{}) // before its first job
@@ -122,10 +122,13 @@ func (c *calendar) change(ctx actor.Context, e *entry, m *Change, answer func(ac
 	case m.Put != nil && !m.Put.Replace:
 		text := fmt.Sprintf("There is a schedule %s already: remove it first, or use lockstep schedule apply", m.Name)
 		answer(ctx, failedChange(messages.WrongInput, text))
-	case m.Put != nil && schedule.Same(m.Put.Definition, e.File.Definition) && schedule.OwnerOf(m.Put.Owner) == e.File.Owner:
-		answer(ctx, &ChangeResult{})
 	case m.Put != nil:
-		put(e.File.Redefine(m.Put.Definition, schedule.OwnerOf(m.Put.Owner), m.By, c.now()), "redefined")
+		next := e.File.Redefine(m.Put.Definition, schedule.OwnerOf(m.Put.Owner), m.By, c.now()).MadeBy(m.Put.Maker)
+		if schedule.Same(next.Definition, e.File.Definition) && next.Owner == e.File.Owner && next.Maker == e.File.Maker {
+			answer(ctx, &ChangeResult{})
+			return
+		}
+		put(next, "redefined")
 	case m.Order == Pause:
 		put(e.File.Pause(m.UntilUs), "paused")
 	case m.Order == Resume:

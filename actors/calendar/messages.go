@@ -25,6 +25,7 @@ type (
 	Put struct {
 		Definition schedule.Definition // checked
 		Owner      access.Identity     // to whom the jobs belong
+		Maker      string              // who defines it, in words
 		Replace    bool                // a schedule of that name may exist
 	}
 	// ChangeResult answers a Change. Jobs are those of Run.
@@ -54,6 +55,8 @@ type (
 		Next  time.Time      // its next due time; the zero time: none is known
 		State schedule.State
 		Why   string // see schedule.File.WhyNot
+		// Failing is why it waits for its file to be read again; empty: it does not.
+		Failing string
 	}
 	// Summarize asks for the number of schedules, and which of them are in trouble. SummarizeResult answers it at once.
 	Summarize struct{ Request uint64 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
 	"testing"
 	"time"
@@ -47,6 +48,17 @@ func TestAJobStartsAtItsTime(t *testing.T) {
 	listed = c.list(answer.JobSelection{IDs: []int64{id}})[0]
 	require.Nil(t, listed.Due)
 	require.False(t, listed.Started.Before(listed.At.Time), "it started at %v, before %v", listed.Started, listed.At)
+}
+
+// The order ends with the jobs that are not due, by their times, although nothing was asked for.
+func TestTheOrderShowsJobsThatAreNotDue(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	later := c.submitAt(time.Now().Add(3*time.Hour), command("true"))
+	late := c.submitAt(time.Now().Add(2*time.Hour), command("true"))
+	require.Regexp(t, fmt.Sprintf(`(?m)^ *%d .* later than .* it starts at a time.*\n *%d .* later than `, late, later), d.said("order"))
 }
 
 // A time that has passed while no daemon ran is now.

@@ -130,3 +130,24 @@ func TestSchedulesOfAFile(t *testing.T) {
 	require.Equal(t, "load", jobs[1].Name)
 	require.True(t, slices.IsSorted(ids))
 }
+
+// With --prune who applies a file removes what he has applied before, also for another account, and nothing of others.
+func TestPruneRemovesWhatWasApplied(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	file := d.path("schedules.yaml")
+	apply := func(text string) string {
+		require.NoError(t, os.WriteFile(file, []byte("schedules:\n"+text), 0o600))
+		return d.said("schedule", "apply", "--prune", file)
+	}
+	const own, forDaemon = "  - {name: own, every: 36h, job: {run: ['true'], cwd: /}}\n", "  - {name: theirs, every: 36h, as: daemon, job: {run: ['true'], cwd: /}}\n"
+	require.Equal(t, "added own\nadded theirs\n0 unchanged\n", apply(own+forDaemon))
+	require.Equal(t, "2 unchanged\n", apply(own+forDaemon))
+	require.NotEqual(t, c.schedule("own").Owner, c.schedule("theirs").Owner)
+	require.Equal(t, c.schedule("own").Owner, c.schedule("theirs").MadeBy)
+	d.kill()
+	d.start()
+	require.Equal(t, "removed theirs\n1 unchanged\n", apply(own))
+}

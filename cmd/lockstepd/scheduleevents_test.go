@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strconv"
 	"testing"
 	"time"
 
@@ -94,4 +95,31 @@ func TestAFiringIsSaidOnceOverKills(t *testing.T) {
 		d.start()
 		require.Equal(t, "tick", d.dial().list(answer.JobSelection{IDs: e.Jobs})[0].Schedule.Name, "the event came before its job was durable")
 	}
+}
+
+// The reasons of a schedule, and of the job that waits because of the overlap.
+func TestWhyAScheduleHasNotRun(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	c.put("queued", everySecond(map[string]any{"overlap": "queue"}), command("sleep", "300"))
+	s := c.awaitHistory("queued", func(e answer.ScheduleEntry) bool { return e.Skipped != "" })
+	first, second := strconv.FormatInt(s.History[0].Jobs[0], 10), strconv.FormatInt(s.History[1].Jobs[0], 10)
+	why := d.said("why", "--schedule", "queued")
+	require.Contains(t, why, "- Job "+second+" waits for the end of job "+first+": meanwhile due times are skipped (overlap queue).")
+	require.Contains(t, why, "was skipped: job "+second+" waits already.")
+	require.Contains(t, why, "- It fires next at ")
+	waiting := d.said("why", second)
+	require.Contains(t, waiting, ", of schedule queued, due ")
+	require.Contains(t, waiting, "It waits for job "+first+", a former one of its schedule, which is running, to end.")
+	require.Contains(t, waiting, "lockstep why --schedule queued")
+
+	c.call("LockstepOrderSchedule", nil, "queued", "pause", nil)
+	c.call("SetDrainFlag", nil, true)
+	why = d.said("why", "--schedule", "queued")
+	require.Contains(t, why, "Schedule queued is paused.\n- It is paused until it is resumed, and passes over its due times.\n- The queue is drained")
+	output, code := d.client("why", "--schedule", "gone")
+	require.Equal(t, 1, code)
+	require.Contains(t, output, "There is no schedule gone")
 }

@@ -20,7 +20,7 @@ func TestBytesOnTheWire(t *testing.T) {
 		`[7,"x"]`: answer.PendingReason{ID: 7, Text: "x"},
 		`{"between_tries":3,"cannot_start":"","cannot_write":[{"job":7,"by":"process","text":"t","since_ts":[9,8]}],"cluster":"c","data_dir":"/d","drained":false,"foreign_config":"","guarded":true,"jobs":{"running":1},"last_id":7,"marked":2,"master":"m","members_are_root":false,"nodes":null,"not_due":4,"pid":5,` +
 			`"quarantined":[],"queued_with_secrets":0,"retention":{"archive_after":0,"archived":0,"keep_last":0,"remove_archived_after":0},"run_slots":20,"run_slots_taken":1,"running":[{"id":7,"name":"","priority":0,"start_ts":null,"status":"queued",` +
-			`"summary":["A"]}],"started_ts":[9,8],"version":"v"}`: answer.QueueStatus{Cluster: "c", DataDir: "/d", Guarded: true,
+			`"summary":["A"]}],"schedules":null,"started_ts":[9,8],"version":"v"}`: answer.QueueStatus{Cluster: "c", DataDir: "/d", Guarded: true,
 			CannotWrite: []answer.CannotWrite{{Job: 7, By: answer.ByProcess, Text: "t", Since: answer.TimeOf(9_000_008)}}, Jobs: map[string]int64{"running": 1},
 			BetweenTries: 3, NotDue: 4, LastID: 7, Marked: 2, Master: "m", PID: 5, Quarantined: []string{}, RunSlots: 20, SlotsTaken: 1, Started: since, Version: "v",
 			Running: []answer.RunningJob{{ID: 7, Status: "queued", Summary: []string{"A"}}}},

@@ -26,11 +26,15 @@ type Schedule struct {
 	// State is "active", "paused", "stopped" or "broken". Why has more about each but the first.
 	State string `json:"state"`
 	Why   string `json:"why,omitempty"`
-	Until Time   `json:"until_ts"` // end of a pause; zero: none is known
-	Owner string `json:"owner"`
+	// Failing is why it cannot go on at the moment: its file cannot be written, or the node says nothing of its owner. Empty: it can.
+	Failing string `json:"failing,omitempty"`
+	Until   Time   `json:"until_ts"` // end of a pause; zero: none is known
+	Owner   string `json:"owner"`
 	// OwnerKey is the owner by number, or by the name in the users file, as access.Identity.Key has it.
 	OwnerKey string `json:"owner_key"`
-	Next     Time   `json:"next_ts"` // when its jobs are submitted next; zero: never, as far as is known
+	// MadeBy is who has defined it last: the owner, or an administrator. Empty: the daemon is of an older version.
+	MadeBy string `json:"made_by"`
+	Next   Time   `json:"next_ts"` // when its jobs are submitted next; zero: never, as far as is known
 	// Running are its jobs that have not ended.
 	Running []int64         `json:"running"`
 	Last    *ScheduleEntry  `json:"last,omitempty"`     // the newest entry of the history

@@ -14,8 +14,10 @@ type Why struct {
 	// Progress is that of the command of the running opcode; nil: it has said nothing.
 	Progress *Progress `json:"progress,omitempty"`
 	Reasons  []Reason  `json:"reasons"`
-	Status   string    `json:"status"`
-	Summary  []string  `json:"summary"`
+	// Schedule is the due time of the schedule that has submitted the job; nil: none has.
+	Schedule *DueTime `json:"schedule,omitempty"`
+	Status   string   `json:"status"`
+	Summary  []string `json:"summary"`
 }
 
 // The kinds of reasons.
@@ -54,6 +56,8 @@ type Reason struct {
 	JobStatus *string  `json:"job_status"` // nil: not looked up; empty: not known
 	Statuses  []string `json:"statuses"`
 	Unknown   bool     `json:"unknown"` // to the node that is the master
+	// Former: the other job is one of a former due time of the schedule of this one, which waits for its end because of the overlap.
+	Former bool `json:"former_of_schedule"`
 
 	UUID       string `json:"uuid"`
 	Action     string `json:"action"`
@@ -195,6 +199,9 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 		keys["opcode"], keys["job"], keys["statuses"] = r.Opcode, r.Job, r.Statuses
 		if r.Unknown {
 			keys["unknown"] = true
+		}
+		if r.Former {
+			keys["former_of_schedule"] = true
 		}
 		if r.JobStatus != nil {
 			keys["job_status"] = *r.JobStatus

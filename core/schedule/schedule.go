@@ -119,8 +119,10 @@ func OwnerOf(i access.Identity) Owner {
 // File is a schedule as it is on the disk. Times are microseconds since 1970.
 type File struct {
 	Definition
-	Owner  Owner  `json:"owner"`
-	By     string `json:"by"` // the owner in words
+	Owner Owner  `json:"owner"`
+	By    string `json:"by"` // the owner in words
+	// Maker is who has defined it last, in words, if that is not the owner: an administrator has defined it for an account.
+	Maker  string `json:"maker,omitempty"`
 	MadeUs int64  `json:"made"`
 	// AnchorUs is where the times of EveryUs begin.
 	AnchorUs int64 `json:"anchor"`
@@ -227,6 +229,14 @@ func (d *Definition) rule(zones Zones, anchor time.Time) (calendar.Rule, error) 
 		return calendar.Rule{}, err
 	}
 	return calendar.ParseCron(d.Cron, zone)
+}
+
+// MadeBy is the schedule, defined by a user in words.
+func (f *File) MadeBy(user string) *File {
+	if f.Maker = user; user == f.By {
+		f.Maker = ""
+	}
+	return f
 }
 
 // Rule is the rule of the schedule's due times.

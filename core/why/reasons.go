@@ -191,7 +191,11 @@ func (w Style) dependency(r answer.Reason) Sentence {
 	case isKnown && known.Final():
 		verb, state = "needs", "has ended with "+w.Clean(status)
 	}
-	s := subject.text(" %s ", verb).job(r.Job).text(", which %s, to end with ", state)
+	s := subject.text(" %s ", verb).job(r.Job)
+	if r.Former {
+		return s.text(", a former one of its schedule, which %s, to end.", state)
+	}
+	s = s.text(", which %s, to end with ", state)
 	return w.words(s, wanted(r.Statuses), "or").text(".")
 }
 

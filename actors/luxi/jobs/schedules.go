@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +81,8 @@ func scheduleOf(shown calendar.Shown) answer.Schedule {
 	seconds := func(us int64) float64 { return float64(us) / 1e6 }
 	s := answer.Schedule{Name: f.Name, Cron: f.Cron, EverySecs: seconds(f.EveryUs), Zone: f.Zone,
 		Overlap: string(f.Overlap), CatchUp: string(f.CatchUp), WithinSecs: seconds(f.WithinUs), JitterSecs: seconds(f.JitterUs),
-		State: string(shown.State), Why: shown.Why, Owner: f.By, OwnerKey: f.Owner.Key(), Next: answer.Time{Time: shown.Next},
+		State: string(shown.State), Why: shown.Why, Failing: shown.Failing, Owner: f.By, OwnerKey: f.Owner.Key(), MadeBy: cmp.Or(f.Maker, f.By),
+		Next:    answer.Time{Time: shown.Next},
 		Running: append([]int64{}, f.Open...), Missed: f.Missed, Success: answer.TimeOf(f.SuccessUs)}
 	if f.EveryUs > 0 {
 		s.Anchor = answer.TimeOf(f.AnchorUs)
@@ -163,7 +165,8 @@ func lockstepPutSchedule(c *request, ctx actor.Context, args []json.RawMessage) 
 		return nil
 	}
 	c.askAllKnown(ctx, append(needed, replication.Schedules), func(ctx actor.Context) {
-		c.changeSchedule(ctx, calendar.Change{Name: d.Name, By: by, Put: &calendar.Put{Definition: d, Owner: owner, Replace: options.Replace}})
+		c.changeSchedule(ctx, calendar.Change{Name: d.Name, By: by, Put: &calendar.Put{Definition: d, Owner: owner,
+			Maker: c.From.String(), Replace: options.Replace}})
 	})
 	return nil
 }

@@ -84,7 +84,12 @@ func (w *explanation) conclude(ctx actor.Context, reasons ...answer.Reason) {
 }
 
 func (w *explanation) reply(ctx actor.Context, reasons []answer.Reason) {
+	var schedule *answer.DueTime
+	if w.info.Schedule != "" {
+		schedule = &answer.DueTime{Name: w.info.Schedule, Due: answer.TimeOf(w.info.ScheduleDueUs)}
+	}
 	w.Succeed(ctx, answer.Why{
+		Schedule: schedule,
 		ID:       w.info.Id,
 		Name:     w.info.Name,
 		Status:   query.ClientStatus(w.info).String(),
@@ -175,16 +180,17 @@ func (w *explanation) explainDependencies(ctx actor.Context, list []*messages.Re
 		return
 	}
 	w.AskRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
-		status := map[int64]string{}
+		status, former := map[int64]string{}, map[int64]bool{}
 		for _, row := range rows {
 			if !row.Unknown {
 				status[row.Id] = query.ClientStatus(row.Info).String()
+				former[row.Id] = w.info.Schedule != "" && row.Info.Schedule == w.info.Schedule && row.Info.ScheduleDueUs != w.info.ScheduleDueUs
 			}
 		}
 		for i, r := range list {
 			if on := r.GetDependency().GetJob(); on > 0 {
 				known := status[on]
-				reasons[i].JobStatus = &known
+				reasons[i].JobStatus, reasons[i].Former = &known, former[on]
 			}
 		}
 		w.conclude(ctx, reasons...)

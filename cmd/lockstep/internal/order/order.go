@@ -39,8 +39,8 @@ func NewCommand(globals *cli.Globals) *cobra.Command {
 starts: the likely start and end, each with a range; what the job waits for last, and
 for how long. All times are estimates, from how long opcodes of each kind have taken.
 Jobs that will be submitted, failures and changed rules are not in them. Last come the
-jobs between two tries (run --retry), which start at the time of the next one, or
-later. Jobs that wait for other jobs are left out; "lockstep why --estimate ID" has
+jobs that are not due, by their times: those with a start time (run --at) and those
+between two tries (run --retry). They start at that time, or later. Jobs that wait for other jobs are left out; "lockstep why --estimate ID" has
 them. For jobs behind the first 1,000 candidates nothing is computed.
 
 --high shows what would change if a pending job had high priority: its own start, and

@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,8 +56,9 @@ directory all files *.yaml, *.yml and *.json are taken, - is standard input. To 
 file again changes nothing. A schedule that is changed keeps its history and its pause;
 if its times are changed, they count from now.
 
-With --plan nothing is changed, and the output says what would be. With --prune your
-schedules that are not in the files are removed, without a question: --plan lists them.
+With --plan nothing is changed, and the output says what would be. With --prune the
+schedules that you have added or applied before, and that are not in the files, are
+removed, whoever they run as, and without a question: --plan lists them.
 
 ` + fileHelp + `
 
@@ -76,7 +78,7 @@ With --json: {"added": [name], "changed": [{"name", "what": [key]}], "removed": 
 		},
 	}
 	command.Flags().BoolVar(&opts.Plan, "plan", false, "change nothing, and say what would be changed")
-	command.Flags().BoolVar(&opts.Prune, "prune", false, "remove your schedules that are not in the files")
+	command.Flags().BoolVar(&opts.Prune, "prune", false, "remove the schedules that you have added or applied before and that are not in the files")
 	return command
 }
 
@@ -238,7 +240,7 @@ func (w *wanted) check(ctx context.Context, daemon client.Querier) (err error) {
 	return submit.CheckDeclared(ctx, daemon, w.Jobs)
 }
 
-// compare compares the schedules of files with those of the daemon. remove are the caller's that are in no file, if they are to be removed.
+// compare compares the schedules of files with those of the daemon. remove are those that the caller has defined and that are in no file, if they are to be removed.
 func compare(ctx context.Context, daemon client.Querier, all []wanted, prune bool) (todo []wanted, remove, unchanged []string, err error) {
 	var who answer.WhoAmI
 	var have answer.Schedules
@@ -249,15 +251,15 @@ func compare(ctx context.Context, daemon client.Querier, all []wanted, prune boo
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	owners := map[string]string{}
+	known := map[string]answer.Schedule{}
 	for _, s := range have.Schedules {
-		owners[s.Name] = s.Owner
+		known[s.Name] = s
 	}
 	unchanged = []string{}
 	for _, w := range all {
 		name := w.Definition.Name
-		owner, exists := owners[name]
-		delete(owners, name)
+		had, exists := known[name]
+		delete(known, name)
 		if w.isNew = !exists; w.isNew {
 			todo = append(todo, w)
 			continue
@@ -271,8 +273,10 @@ func compare(ctx context.Context, daemon client.Querier, all []wanted, prune boo
 		if w.as != nil {
 			by = w.as.String()
 		}
-		if owner != by {
-			w.what = append(w.what, fmt.Sprintf("its owner, from %s to %s", owner, by))
+		if had.Owner != by {
+			w.what = append(w.what, fmt.Sprintf("its owner, from %s to %s", had.Owner, by))
+		} else if maker(had) != who.User {
+			w.what = append(w.what, fmt.Sprintf("who has applied it, from %s to %s", maker(had), who.User))
 		}
 		if len(w.what) == 0 {
 			unchanged = append(unchanged, name)
@@ -281,12 +285,15 @@ func compare(ctx context.Context, daemon client.Querier, all []wanted, prune boo
 		}
 	}
 	for _, s := range have.Schedules {
-		if _, left := owners[s.Name]; left && prune && s.Owner == who.User {
+		if _, left := known[s.Name]; left && prune && maker(s) == who.User {
 			remove = append(remove, s.Name)
 		}
 	}
 	return todo, remove, unchanged, nil
 }
+
+// maker is who has defined a schedule; of a daemon that does not say so the owner.
+func maker(s answer.Schedule) string { return cmp.Or(s.MadeBy, s.Owner) }
 
 // differences are the keys in which a schedule of a file differs from that of the daemon.
 func differences(w wanted, s answer.Schedule) (keys []string) {

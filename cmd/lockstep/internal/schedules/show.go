@@ -42,7 +42,8 @@ var keyOrder = map[string][]string{"": {"name"}, "schedules": {"name"}}
 const scheduleJSONHelp = `{"name", "cron", "tz" or "every": seconds, "anchor_ts", "overlap", "catch_up",
 "catch_up_within": seconds, "jitter": seconds, "state": "active", "paused", "stopped" or
 "broken", "why": string if it is none of the first two, "until_ts": end of the pause, "owner",
-"owner_key": like "uid=1000", "next_ts", "running": [id], "last": {"due_ts", "jobs", "missed", "skipped", "by"}, "last_end": {"job",
+"owner_key": like "uid=1000", "made_by": who has defined it, "next_ts",
+"running": [id], "last": {"due_ts", "jobs", "missed", "skipped", "by"}, "last_end": {"job",
 "end_ts", "result": "" or what went wrong}, "last_success_ts", "missed": number}, times as RFC 3339 or null`
 
 func newListCommand(globals *cli.Globals) *cobra.Command {
@@ -224,6 +225,9 @@ func printSchedule(globals *cli.Globals, s answer.Schedule, zones string) error 
 	line("State", stateText(globals, s))
 	line("Warning", s.Why)
 	line("Owner", s.Owner)
+	if s.MadeBy != s.Owner {
+		line("Defined by", s.MadeBy)
+	}
 	line("Overlap", s.Overlap)
 	line("Catch-up", s.CatchUp+", within "+words.FormatDuration(words.Seconds(s.WithinSecs)))
 	if s.JitterSecs > 0 {

@@ -37,8 +37,16 @@ type whyShown struct {
 	Archived bool     `json:"archived"`
 	Reasons  []any    `json:"reasons"`
 
+	Schedule *scheduleOfJob `json:"schedule,omitempty"`
+
 	Progress *cli.Progress  `json:"progress,omitempty"` // as list --json prints it
 	Estimate *estimateShown `json:"estimate,omitempty"` // with --estimate
+}
+
+// scheduleOfJob is the schedule that has submitted a job.
+type scheduleOfJob struct {
+	Name string           `json:"name"`
+	Due  client.Timestamp `json:"due_ts"`
 }
 
 type estimateShown struct {
@@ -53,6 +61,9 @@ func (w jobWhy) shown(now time.Time) whyShown {
 	}
 	shown := whyShown{ID: w.ID, Name: w.Name, Status: w.Status, Summary: cli.OrEmpty(w.Summary), Archived: w.Archived, Reasons: reasons,
 		Progress: cli.ShownProgress(w.Progress)}
+	if s := w.Schedule; s != nil {
+		shown.Schedule = &scheduleOfJob{s.Name, client.Timestamp(s.Due)}
+	}
 	if w.estimate != nil {
 		shown.Estimate = &estimateShown{*w.estimate, w.estimate.Sentence(now)}
 	}

@@ -51,6 +51,10 @@ func (p whyPrinter) job(why jobWhy) {
 	if p.follow { // --follow shows what these commands would show
 		hints = slices.DeleteFunc(hints, func(h hint) bool { return strings.HasPrefix(h.command, "lockstep why ") })
 	}
+	p.hints(hints)
+}
+
+func (p whyPrinter) hints(hints []hint) {
 	widest := 0
 	for _, hint := range hints {
 		widest = max(widest, len(hint.command))
@@ -67,6 +71,12 @@ func (p whyPrinter) head(why jobWhy) string {
 	}
 	if len(why.Summary) > 0 {
 		text += " (" + cli.Work(why.Summary) + ")"
+	}
+	if s := why.Schedule; s != nil {
+		text += fmt.Sprintf(", of schedule %s, due %s", term.Visible(s.Name), term.WallClock(p.now, s.Due.Truncate(time.Second)))
+		if !why.Archived {
+			text += ","
+		}
 	}
 	if why.Archived {
 		text += ", archived,"
@@ -158,6 +168,9 @@ func (w jobWhy) hints() []hint {
 		add("give it up", "cancel %d", w.ID)
 	case client.StatusError:
 		add("show its failure", "info %d", w.ID)
+	}
+	if w.Schedule != nil {
+		add("why its schedule has not run, and when it does", "why --schedule %s", term.Visible(w.Schedule.Name))
 	}
 	// What lets a paused job go on is the last line.
 	for _, reason := range w.Reasons {

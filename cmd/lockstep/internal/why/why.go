@@ -28,6 +28,7 @@ const (
 type whyOptions struct {
 	Follow   bool
 	Estimate bool
+	Schedule bool
 }
 
 // NewCommand is the command why.
@@ -44,6 +45,12 @@ commands that change this. A job that runs or has ended is reported as such.
 With --estimate it also says when each job is expected to start and to end, as ranges.
 The estimates come from how long opcodes of each kind have taken.
 
+With --schedule the names are those of schedules: why a schedule has not run. It says
+whether it is paused or stopped, whether the queue is drained, which of its jobs has not
+ended, what became of its last due time, and when it fires next. Of a job of a schedule
+"lockstep why ID" names the schedule. Without --schedule the name of a schedule stands
+for its newest job, which has this name, too.
+
 With --follow it continues with the jobs that block these jobs, and with their
 blockers, up to %d links and %d jobs.
 
@@ -53,18 +60,28 @@ With --json: a list of {"id": number, "name": string, "status": string, "summary
 each job that was named or followed. A reason has more keys, depending on its kind:
 dependency, filter, filter-limit, rate-limit, slots, order, lock, starting,
 cannot-start, cannot-write, reader, stopping, running or ended. Keys that end in _ts are
-times as RFC 3339 or null. With --estimate a job that has not ended has "estimate", as
+times as RFC 3339 or null. A job of a schedule has "schedule": {"name", "due_ts"}. With
+--schedule: a list of {"schedule", "state": string, "next_ts": time, "reasons": [{"kind",
+"sentence": string, "jobs": [number]}]}; kinds are broken, stopped, paused, failing,
+drained, overlap, last and next. With --estimate a job that has not ended has "estimate", as
 "lockstep order --json" prints it, with a "sentence".`, followDepth, followJobs),
 		Example: `  lockstep why 12
   lockstep why --follow 12
   lockstep why --estimate 12
+  lockstep why --schedule nightly
   lockstep why --json 12 | jq -r '.[0].reasons[].sentence'`,
 		Args: cli.WantArgs(1, -1, "name at least one job, by its id or its name"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runWhy(command.Context(), opts, globals, args)
 		},
-		ValidArgsFunction: completion.Jobs(globals),
+		ValidArgsFunction: func(command *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if opts.Schedule {
+				return completion.Schedules(globals)(command, args, prefix)
+			}
+			return completion.Jobs(globals)(command, args, prefix)
+		},
 	}
+	command.Flags().BoolVarP(&opts.Schedule, "schedule", "s", false, "the names are those of schedules")
 	command.Flags().BoolVarP(&opts.Follow, "follow", "r", false, "also show why blocking jobs do not run")
 	command.Flags().BoolVarP(&opts.Estimate, "estimate", "e", false, "also show the expected start and end")
 	return command
@@ -85,17 +102,55 @@ func (w jobWhy) reasons() []whyReason {
 }
 
 func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []string) error {
+	if opts.Schedule && opts.Estimate {
+		return cli.Usagef("--estimate is about jobs, not about schedules")
+	}
 	daemon := globals.Connect()
 	defer daemon.Close()
-	ids, err := selection.Newest(ctx, daemon, args)
+	printer := whyPrinter{out: globals.Streams.Out, now: globals.Streams.Now(), colours: globals.Palette(), follow: opts.Follow}
+	walk := whyWalk{follow: opts.Follow, met: map[int64]bool{}}
+	all := []any{}
+	missing := false
+	if opts.Schedule {
+		schedules, unknown, err := printer.schedules(ctx, daemon, globals, args)
+		if err != nil {
+			return err
+		}
+		for _, s := range schedules {
+			walk.add(s.inTheWay(), 1)
+			all = append(all, s)
+		}
+		missing = unknown
+	} else {
+		ids, err := selection.Newest(ctx, daemon, args)
+		if err != nil {
+			return err
+		}
+		walk.add(ids, 0)
+	}
+	known, missed, err := printer.jobs(ctx, daemon, globals, opts, &walk, len(all) > 0)
 	if err != nil {
 		return err
 	}
-	printer := whyPrinter{out: globals.Streams.Out, now: globals.Streams.Now(), colours: globals.Palette(), follow: opts.Follow}
-	walk := whyWalk{follow: opts.Follow, met: map[int64]bool{}}
-	walk.add(ids, 0)
-	all := []whyShown{}
-	missing := false
+	all, missing = append(all, known...), missing || missed
+	if globals.JSON {
+		if err := cli.PrintJSON(globals.Streams.Out, all); err != nil {
+			return err
+		}
+	} else if walk.left > 0 {
+		cli.PrintError(globals.Streams.Err, fmt.Sprintf("%s more block these; --follow has reached its limit", term.Count(walk.left, "job")))
+	}
+	if missing {
+		return &cli.ExitError{Code: cli.ExitFailure}
+	}
+	return nil
+}
+
+// jobs queries the jobs of a walk, and prints the answers unless they are wanted as JSON. missing: a job does not exist. follows: another
+// answer is printed before these.
+func (p whyPrinter) jobs(
+	ctx context.Context, daemon *client.Session, globals *cli.Globals, opts whyOptions, walk *whyWalk, follows bool,
+) (all []any, missing bool, err error) {
 	for len(walk.next) > 0 {
 		step := walk.take()
 		why, err := queryReasons(ctx, daemon, step.id)
@@ -110,38 +165,28 @@ func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []s
 			missing = true
 			continue
 		case err != nil:
-			return err
+			return nil, missing, err
 		}
 		if opts.Estimate && !client.Final(why.Status) {
 			estimates, err := order.Query(ctx, daemon, []int64{step.id})
 			if err != nil {
-				return err
+				return nil, missing, err
 			}
 			if e, known := estimates[step.id]; known {
 				why.estimate = &e
 			}
 		}
 		walk.add(why.inTheWay(), step.depth+1)
-		all = append(all, why.shown(printer.now))
+		all = append(all, why.shown(p.now))
 		if globals.JSON {
 			continue
 		}
-		if len(all) > 1 {
+		if follows || len(all) > 1 {
 			fmt.Fprintln(globals.Streams.Out)
 		}
-		printer.job(why)
+		p.job(why)
 	}
-	if globals.JSON {
-		if err := cli.PrintJSON(globals.Streams.Out, all); err != nil {
-			return err
-		}
-	} else if walk.left > 0 {
-		cli.PrintError(globals.Streams.Err, fmt.Sprintf("%s more block these; --follow has reached its limit", term.Count(walk.left, "job")))
-	}
-	if missing {
-		return &cli.ExitError{Code: cli.ExitFailure}
-	}
-	return nil
+	return all, missing, nil
 }
 
 // queryReasons queries one job. The daemon answers an error for an unknown job.
