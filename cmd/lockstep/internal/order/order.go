@@ -19,6 +19,7 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
+	"lockstep/core/forecast"
 )
 
 // shownJobs is how many jobs are shown without --limit.
@@ -38,9 +39,9 @@ func NewCommand(globals *cli.Globals) *cobra.Command {
 		Long: fmt.Sprintf(`Show the running jobs and the next %d pending ones in the order of their expected
 starts: the likely start and end, each with a range; what the job waits for last, and
 for how long. All times are estimates, from how long opcodes of each kind have taken.
-Jobs that will be submitted, failures and changed rules are not in them. Last come the
-jobs that are not due, by their times: those with a start time (run --at) and those
-between two tries (run --retry). They start at that time, or later. Jobs that wait for other jobs are left out; "lockstep why --estimate ID" has
+Jobs that will be submitted, failures and changed rules are not in them. Last come as
+many jobs that are not due, by their times: those with a start time (run --at) and
+those between two tries (run --retry). They start at that time, or later. Jobs that wait for other jobs are left out; "lockstep why --estimate ID" has
 them. For jobs behind the first 1,000 candidates nothing is computed.
 
 --high shows what would change if a pending job had high priority: its own start, and
@@ -66,7 +67,7 @@ dependency, behind or order. "waits_for" is lock, slot, limit or dependency.`, s
 		ValidArgsFunction: completion.Nothing,
 	}
 	command.Flags().StringVar(&opts.High, "high", "", "preview high priority for the job `ID|NAME`")
-	command.Flags().IntVarP(&opts.Limit, "limit", "n", shownJobs, "only the first `N` pending jobs; with --json all without it")
+	command.Flags().IntVarP(&opts.Limit, "limit", "n", shownJobs, "only the first `N` pending jobs, and the first N that are not due; with --json all without it")
 	completion.Flag(command, "high", completion.Jobs(globals, client.PendingStatuses()...))
 	completion.Flag(command, "limit", completion.Nothing)
 	return command
@@ -154,14 +155,18 @@ func documentOf(order answer.Order) document {
 	return d
 }
 
-// cut keeps the first pending jobs, and all running ones. It returns how many it leaves out.
+// cut keeps the first pending jobs, the first of those that are not due, and all running ones. It returns how many it leaves out.
 func (d *document) cut(limit int) int {
-	kept, pending := []Shown{}, 0
+	kept, pending, notDue := []Shown{}, 0, 0
 	for _, job := range d.Jobs {
-		if !job.Running {
-			pending++
+		of := &pending
+		if job.Unknown == string(forecast.Due) {
+			of = &notDue
 		}
-		if pending <= limit {
+		if !job.Running {
+			*of++
+		}
+		if job.Running || *of <= limit {
 			kept = append(kept, job)
 		}
 	}
