@@ -52,7 +52,8 @@ func (c *calendar) list(m *List) *ListResult {
 			r.More = true
 			break
 		}
-		r.Schedules = append(r.Schedules, Shown{File: e.File, Next: e.Next, State: e.State, Why: e.File.WhyNot(e.State, e.Broken), Failing: e.why})
+		r.Schedules = append(r.Schedules,
+			Shown{File: e.File, Next: e.Next, State: e.State, Why: e.File.WhyNot(e.State, e.Broken), Failing: e.why})
 	}
 	return r
 }

@@ -60,7 +60,7 @@ func TestWhatAnOperatorSeesOfASchedule(t *testing.T) {
 	require.Equal(t, "tick", watcher.next(answer.ScheduleAdded).Name)
 	fired := watcher.next(answer.ScheduleFired)
 	require.Len(t, fired.Jobs, 1)
-	require.Equal(t, fired.Due.Time.UTC(), c.list(answer.JobSelection{IDs: fired.Jobs})[0].Schedule.Due.Time.UTC())
+	require.Equal(t, fired.Due.UTC(), c.list(answer.JobSelection{IDs: fired.Jobs})[0].Schedule.Due.UTC())
 	require.Contains(t, d.said("status"), "Due:    1 schedule; tick fires ")
 
 	c.call("SetDrainFlag", nil, true)

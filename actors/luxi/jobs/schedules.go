@@ -81,8 +81,8 @@ func scheduleOf(shown calendar.Shown) answer.Schedule {
 	seconds := func(us int64) float64 { return float64(us) / 1e6 }
 	s := answer.Schedule{Name: f.Name, Cron: f.Cron, EverySecs: seconds(f.EveryUs), Zone: f.Zone,
 		Overlap: string(f.Overlap), CatchUp: string(f.CatchUp), WithinSecs: seconds(f.WithinUs), JitterSecs: seconds(f.JitterUs),
-		State: string(shown.State), Why: shown.Why, Failing: shown.Failing, Owner: f.By, OwnerKey: f.Owner.Key(), MadeBy: cmp.Or(f.Maker, f.By),
-		Next:    answer.Time{Time: shown.Next},
+		State: string(shown.State), Why: shown.Why, Failing: shown.Failing, Owner: f.By, OwnerKey: f.Owner.Key(),
+		MadeBy: cmp.Or(f.Maker, f.By), Next: answer.Time{Time: shown.Next},
 		Running: append([]int64{}, f.Open...), Missed: f.Missed, Success: answer.TimeOf(f.SuccessUs)}
 	if f.EveryUs > 0 {
 		s.Anchor = answer.TimeOf(f.AnchorUs)

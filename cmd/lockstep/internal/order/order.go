@@ -41,8 +41,9 @@ starts: the likely start and end, each with a range; what the job waits for last
 for how long. All times are estimates, from how long opcodes of each kind have taken.
 Jobs that will be submitted, failures and changed rules are not in them. Last come as
 many jobs that are not due, by their times: those with a start time (run --at) and
-those between two tries (run --retry). They start at that time, or later. Jobs that wait for other jobs are left out; "lockstep why --estimate ID" has
-them. For jobs behind the first 1,000 candidates nothing is computed.
+those between two tries (run --retry). They start at that time, or later. Jobs that
+wait for other jobs are left out; "lockstep why --estimate ID" has them.
+For jobs behind the first 1,000 candidates nothing is computed.
 
 --high shows what would change if a pending job had high priority: its own start, and
 the other jobs that would start at another time. It changes nothing; "lockstep priority
@@ -67,7 +68,8 @@ dependency, behind or order. "waits_for" is lock, slot, limit or dependency.`, s
 		ValidArgsFunction: completion.Nothing,
 	}
 	command.Flags().StringVar(&opts.High, "high", "", "preview high priority for the job `ID|NAME`")
-	command.Flags().IntVarP(&opts.Limit, "limit", "n", shownJobs, "only the first `N` pending jobs, and the first N that are not due; with --json all without it")
+	command.Flags().IntVarP(&opts.Limit, "limit", "n", shownJobs,
+		"only the first `N` pending jobs, and the first N that are not due; with --json all without it")
 	completion.Flag(command, "high", completion.Jobs(globals, client.PendingStatuses()...))
 	completion.Flag(command, "limit", completion.Nothing)
 	return command

@@ -78,7 +78,8 @@ With --json: {"added": [name], "changed": [{"name", "what": [key]}], "removed": 
 		},
 	}
 	command.Flags().BoolVar(&opts.Plan, "plan", false, "change nothing, and say what would be changed")
-	command.Flags().BoolVar(&opts.Prune, "prune", false, "remove the schedules that you have added or applied before and that are not in the files")
+	command.Flags().BoolVar(&opts.Prune, "prune", false,
+		"remove the schedules that you have added or applied before and that are not in the files")
 	return command
 }
 
@@ -240,7 +241,8 @@ func (w *wanted) check(ctx context.Context, daemon client.Querier) (err error) {
 	return submit.CheckDeclared(ctx, daemon, w.Jobs)
 }
 
-// compare compares the schedules of files with those of the daemon. remove are those that the caller has defined and that are in no file, if they are to be removed.
+// compare compares the schedules of files with those of the daemon. remove are those that the caller
+// has defined and that are in no file, if they are to be removed.
 func compare(ctx context.Context, daemon client.Querier, all []wanted, prune bool) (todo []wanted, remove, unchanged []string, err error) {
 	var who answer.WhoAmI
 	var have answer.Schedules
