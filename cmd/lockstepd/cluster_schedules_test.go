@@ -26,7 +26,7 @@ func (m *member) history(name string) (all []dueTime) {
 }
 
 // Masters are killed right after due times. At the end each due time has its job or a reason, and each job, archived or not, is that of a
-// due time.
+// due time. It fails if the queue writes jobs without the note of their due time.
 func TestClusterDueTimesAndJobsCorrespond(t *testing.T) {
 	t.Parallel()
 	const kills, dueTimes = 4, 20
