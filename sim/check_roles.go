@@ -17,6 +17,7 @@ type checkRoles struct {
 	grants map[string]*grantState // by role and account or group
 	calls  []*judgedCall          // that may still have an effect, or have had one
 	owners map[string]*account    // of jobs, by tag
+	unread bool                   // the daemon could not read the grants, and may not know them: it reads them again after a pause
 }
 
 // userCall is a call of a client with an account.
@@ -112,6 +113,13 @@ func (c *checkRoles) See(w *World, event any) error {
 		c.sent(w, e.call)
 	case userAnswered:
 		return c.answered(e)
+	case deciderStarted:
+		c.unread = false
+	case diskFailed:
+		if e.path == paths.AccessPath {
+			c.unread = true
+			c.rolesChanged()
+		}
 	case fileChanged:
 		if e.job != nil {
 			return c.jobExists(e)
@@ -267,7 +275,7 @@ func (c *checkRoles) rolesOf(a *account) (least, most rank) {
 		kind, name, _ := strings.Cut(g.who, ":")
 		switch {
 		case kind == "user" && name == a.name, kind == "group" && slices.Contains(a.groups, name), kind == "uid" && name == fmt.Sprint(a.uid):
-			if g.least {
+			if g.least && !c.unread {
 				least = max(least, g.role)
 			}
 			if g.most {

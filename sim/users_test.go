@@ -1,9 +1,14 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/paths"
+	"lockstep/core/wire"
 	"lockstep/sim/longtest"
 )
 
@@ -33,4 +38,27 @@ func TestUsersDoWhatTheyMay(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A daemon that cannot read the grants refuses who has a role by one of them, until it has read them. This refusal is not held against it.
+func TestGrantsThatCannotBeRead(t *testing.T) {
+	w := New(Options{Users: true, Checkers: []Checker{}})
+	w.users = newUsers(w, 1)
+	refusal := &wire.Error{Class: "OpPrereqError", Args: []json.RawMessage{[]byte(`"it needs the role operate"`), []byte(`"not_permitted"`)}}
+	c := &checkRoles{grants: map[string]*grantState{"operate user:adam": {role: mayOperate, who: "user:adam", least: true, most: true}},
+		owners: map[string]*account{}}
+	refused := func(meanwhile ...any) error {
+		call := &userCall{account: adam, method: "SetDrainFlag", args: []any{true}}
+		require.NoError(t, c.See(w, userCalls{call}))
+		for _, event := range meanwhile {
+			require.NoError(t, c.See(w, event))
+		}
+		return c.See(w, userAnswered{call: call, err: refusal})
+	}
+	require.ErrorContains(t, refused(), "adam has the role for SetDrainFlag")
+	unread := diskFailed{node: w.node, path: paths.AccessPath}
+	require.NoError(t, refused(unread))
+	require.NoError(t, refused())
+	require.NoError(t, c.See(w, deciderStarted{}))
+	require.ErrorContains(t, refused(), "adam has the role for SetDrainFlag")
 }
