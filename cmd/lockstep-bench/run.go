@@ -74,7 +74,8 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{ctx: ctx, self: self, programs: filepath.Dir(self), rounds: o.rounds, sizes: fullSizes, samples: map[string][]sample{}, notRun: map[string]string{}}
+	b := &bench{ctx: ctx, self: self, programs: filepath.Dir(self), rounds: o.rounds, sizes: fullSizes,
+		samples: map[string][]sample{}, notRun: map[string]string{}}
 	if o.quick || o.guard {
 		b.sizes = quickSizes
 	}
