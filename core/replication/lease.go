@@ -12,6 +12,7 @@ import (
 //
 //	Lease < ElectionMin                       the former master stops before another is elected
 //	LeaseProbe + LeaseGrace + a margin <= Fence   (package jobproc)  and its jobs have ended before others start
+//	LeaseGrace + Interval + a margin <= Fence     (package guard)    or the guard has ended them
 const (
 	// Lease is how long a node stays the master after its last message from a majority, unless it has declared other times.
 	Lease = 750 * time.Millisecond
