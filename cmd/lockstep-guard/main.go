@@ -59,7 +59,8 @@ func (c *config) awaitLock() *persistence.GuardLock {
 //
 // Order matters. A job process locks its lock file before the file has its name, and makes a group after that, so the lock file of a group
 // that was found is locked, or its process has ended. No other process has a lock file or group of that name, ever. So a group whose lock
-// file is free stays without owner until it is killed.
+// file is free has no owner until it is killed. The lease is read after the groups were found: no process makes a group without a valid
+// lease, so one that is over was valid when the group was made.
 func (c *config) look() {
 	groups := cgroup.Populated(c.JobCgroup)
 	if len(groups) == 0 {
