@@ -321,7 +321,10 @@ func TestFacesLoseNoChangeOfTheConfiguration(t *testing.T) {
 			size++
 			changed := cluster()
 			changed["candidate_pool_size"] = size
-			b.wconf("updateCluster", changed)
+			// null: the locks of clients are not read yet, or a client has the configuration locked. Ganeti's clients ask again, too.
+			for since := time.Now(); b.wconf("updateCluster", changed) == nil; {
+				require.Less(t, time.Since(since), patience)
+			}
 			b.end(killed, syscall.SIGKILL)
 			b.start(killed)
 			require.InDelta(t, size, cluster()["candidate_pool_size"], 0, "over the socket of ganeti-wconfd, after kill -9 of %s", killed)
