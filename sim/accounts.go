@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/jobs"
 	"lockstep/core/access"
 	"lockstep/core/jobproc"
+	"lockstep/core/schedule"
 )
 
 // account is an account of the simulated machines, as which a client works.
@@ -94,7 +95,7 @@ func (a accounts) Find(question uint64, users []jobproc.User, to *actor.PID) {
 }
 
 // FindOwner answers with the identity of a user.
-func (a accounts) FindOwner(question uint64, user jobproc.User, to *actor.PID) {
+func (a accounts) FindOwner(question uint64, user schedule.Owner, to *actor.PID) {
 	found := &calendar.OwnerFound{Question: question, Identity: access.Identity{UID: user.UID, Login: access.NoUID, Name: user.Name}}
 	for _, known := range userAccounts {
 		if known.uid == user.UID {

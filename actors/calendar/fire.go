@@ -11,7 +11,6 @@ import (
 	"lockstep/core/access"
 	"lockstep/core/drafts"
 	"lockstep/core/job"
-	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
 	"lockstep/core/query"
 	"lockstep/core/schedule"
@@ -21,22 +20,23 @@ import (
 // Accounts is the port that asks the node for the owners of schedules.
 type Accounts interface {
 	// FindOwner answers `to` with OwnerFound. It does not block.
-	FindOwner(question uint64, user jobproc.User, to *actor.PID)
+	FindOwner(question uint64, owner schedule.Owner, to *actor.PID)
 }
 
 // OwnerFound answers Accounts.FindOwner.
 type OwnerFound struct {
 	Question   uint64
-	Identity   access.Identity // with the groups of the account
-	Refusal    string          // why no command may run as the user; empty: one may
+	Identity   access.Identity // with the groups of the account, or the role in the users file
+	Refusal    string          // why no job may run for the owner; empty: one may
 	Unanswered string          // why the node says nothing of the user now; empty: it does
 }
 
 // firing is a due time whose jobs are being submitted.
 type firing struct {
 	schedule.Fire
-	next *schedule.File // the schedule with all that is decided before the firing
-	then func(actor.Context, *ChangeResult)
+	owner access.Identity // as found for this firing
+	next  *schedule.File  // the schedule with all that is decided before the firing
+	then  func(actor.Context, *ChangeResult)
 }
 
 // fire submits the jobs of a due time: it finds the owner, looks at the jobs of former due times, and gives the drafts to the queue.
@@ -48,6 +48,7 @@ func (c *calendar) fire(ctx actor.Context, e *entry, f firing) {
 			f.answer(ctx, messages.GenericFailure(owner.Unanswered))
 			return
 		}
+		f.owner = owner.Identity
 		jobs, refusal := c.drafts(e, owner)
 		if refusal != "" {
 			c.refuse(ctx, e, f, refusal)
@@ -67,25 +68,15 @@ func (f firing) answer(ctx actor.Context, failure *messages.Failure) {
 	}
 }
 
-// findOwner finds the identity of the owner of a schedule. The daemon's user, and a user of the remote API without an account, are not
-// asked for.
+// findOwner finds the identity of the owner of a schedule. The daemon's user is not asked for.
 func (c *calendar) findOwner(ctx actor.Context, owner schedule.Owner, then func(actor.Context, *OwnerFound)) {
 	if owner.UID == c.config.Daemon.UID && owner.Remote == "" {
 		then(ctx, &OwnerFound{Identity: access.DaemonItself(owner.UID)})
 		return
 	}
-	if owner.UID == access.NoUID {
-		then(ctx, &OwnerFound{Identity: access.Identity{UID: access.NoUID, Login: access.NoUID, Remote: owner.Remote, Role: owner.Role}})
-		return
-	}
 	c.request++
-	c.finding[c.request] = func(ctx actor.Context, found *OwnerFound) {
-		if owner.Remote != "" {
-			found.Identity.Remote, found.Identity.Role = owner.Remote, owner.Role
-		}
-		then(ctx, found)
-	}
-	c.config.Accounts.FindOwner(c.request, jobproc.User{UID: owner.UID, Name: owner.Name}, ctx.Self())
+	c.finding[c.request] = then
+	c.config.Accounts.FindOwner(c.request, owner, ctx.Self())
 }
 
 // drafts are the jobs of a schedule for the queue, or why its owner may not submit them now.
@@ -189,7 +180,7 @@ func (c *calendar) submit(ctx actor.Context, e *entry, f firing, jobs []*message
 	e.firing, e.after = f, after
 	next := f.next.Fired(f.Fire, e.File)
 	ctx.Request(c.config.Queue, &messages.SubmitJobs{Request: c.request, Jobs: jobs,
-		By: userOf(e.File.Owner), Submitter: c.submitterOf(e.File.Owner),
+		By: userOf(e.File.Owner), Submitter: c.config.Policy.SubmitterOf(f.owner),
 		Firing: &messages.ScheduleFiring{Schedule: e.File.Name, DueUs: f.DueUs, By: f.By,
 			File: next.Encode(), Before: e.File.Encode()}})
 	e.fired = next
@@ -201,12 +192,6 @@ func userOf(owner schedule.Owner) string {
 		return "user=" + owner.Remote
 	}
 	return fmt.Sprintf("uid=%d(%s)", owner.UID, owner.Name)
-}
-
-// submitterOf is the submitter for the records of the jobs; nil: the daemon's user.
-func (c *calendar) submitterOf(owner schedule.Owner) []byte {
-	return c.config.Policy.SubmitterOf(
-		access.Identity{UID: owner.UID, Login: access.NoUID, Name: owner.Name, Remote: owner.Remote, Role: owner.Role})
 }
 
 // submitted takes the answer of the queue.

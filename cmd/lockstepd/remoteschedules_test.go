@@ -161,3 +161,44 @@ func TestSchedulesOfUsersOfTheRemoteAPI(t *testing.T) {
 	code, text = r.says("bob", "DELETE", "/3/schedules/bobs", "")
 	require.Equal(t, 200, code, text)
 }
+
+// What a user of the remote API may do is asked at each due time. A due time that it prevents is missed, with the reason.
+func TestTheUserOfAScheduleLosesHisRole(t *testing.T) {
+	t.Parallel()
+	d := newUsersDaemon(t)
+	require.NoError(t, os.MkdirAll(d.path("lib", "rapi"), 0o750))
+	write := func(line string) {
+		require.NoError(t, os.WriteFile(d.path("new"), []byte(line+"\n"), 0o600))
+		require.NoError(t, os.Rename(d.path("new"), d.path("lib", "rapi", "users")))
+	}
+	write("alice secret submit,as=alice")
+	address := loopback(t, 1)[0]
+	c := d.startAgain("--rapi-address", address)
+	r := &remote{d.daemon, "http://" + address, &http.Client{Timeout: patience}}
+	t.Cleanup(r.client.CloseIdleConnections)
+	code, text := r.says("alice", "PUT", "/3/schedules/tick",
+		`{"every":1,"catch_up":"none","overlap":"allow","jobs":[[{"OP_ID":"OP_RUN_COMMAND","argv":["/bin/true"],"cwd":"/"}]]}`)
+	require.Equal(t, 200, code, text)
+	fires := func() {
+		before := len(c.schedule("tick").History)
+		require.Eventually(t, func() bool {
+			entries := c.schedule("tick").History
+			return len(entries) > before && len(entries[len(entries)-1].Jobs) > 0
+		}, patience, 20*time.Millisecond)
+	}
+	misses := func(why string) {
+		require.Eventually(t, func() bool {
+			entries := c.schedule("tick").History
+			return strings.Contains(entries[len(entries)-1].Missed, why)
+		}, patience, 20*time.Millisecond, why)
+	}
+	fires()
+	write("alice secret read,as=alice")
+	misses("needs the role submit")
+	write("bob secret submit,as=bob")
+	misses("alice is no user of the remote API of this node")
+	write("alice secret submit,as=bob")
+	misses("another account")
+	write("alice secret submit,as=alice")
+	fires()
+}

@@ -101,20 +101,11 @@ type Ended struct {
 	Result string `json:"result"` // in words
 }
 
-// Owner is the user to whom the jobs of a schedule belong: who has made it, or has defined it last.
-type Owner struct {
-	access.Submitter
-	Role access.Role `json:"role,omitempty"` // of a user of the remote API, whose role the node cannot say
-}
+// Owner is the user to whom the jobs of a schedule belong: who has made it, or has defined it last. What he may do is asked at each due time.
+type Owner struct{ access.Submitter }
 
 // OwnerOf is the owner of a schedule that an identity makes.
-func OwnerOf(i access.Identity) Owner {
-	o := Owner{Submitter: i.Submitter()}
-	if i.Remote != "" {
-		o.Role = i.Role
-	}
-	return o
-}
+func OwnerOf(i access.Identity) Owner { return Owner{i.Submitter()} }
 
 // File is a schedule as it is on the disk. Times are microseconds since 1970.
 type File struct {

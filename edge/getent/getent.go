@@ -101,14 +101,10 @@ func (u *Users) Find(number uint64, users []jobproc.User, to *actor.PID) {
 	}()
 }
 
-// FindOwner answers `to` with calendar.OwnerFound.
-func (u *Users) FindOwner(number uint64, user jobproc.User, to *actor.PID) {
-	go func() { u.system.Root.Send(to, u.owner(number, user)) }()
-}
-
-func (u *Users) owner(number uint64, user jobproc.User) *calendar.OwnerFound {
+// Owner is the answer about the owner of a schedule with an account of this node. It may wait.
+func (u *Users) Owner(user jobproc.User) *calendar.OwnerFound {
 	a := u.find(question{user: user})
-	found := &calendar.OwnerFound{Question: number, Unanswered: a.unanswered, Refusal: a.Refusal}
+	found := &calendar.OwnerFound{Unanswered: a.unanswered, Refusal: a.Refusal}
 	if a.Account == nil {
 		return found
 	}

@@ -106,6 +106,12 @@ func (l *Logins) Find(name string) (User, bool) {
 	return u, known && u.secret != nil
 }
 
+// Lookup is Find for what is done later in the name of a user. The error says why the users file cannot be read now.
+func (l *Logins) Lookup(name string) (User, bool, error) {
+	u, known := l.Find(name)
+	return u, known, l.users.failure()
+}
+
 func (l *Logins) record(r *http.Request, name string, refused bool) {
 	count := "failed"
 	if refused {

@@ -54,6 +54,16 @@ func (f *usersFile) current() Users {
 	return f.users
 }
 
+// failure is why the file could not be read at the last attempt; nil: it was read, or is missing.
+func (f *usersFile) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lastFailure == "" {
+		return nil
+	}
+	return errors.New(f.lastFailure)
+}
+
 // fileSignature changes when the file does: it has time, size and mode, or the error.
 func fileSignature(path string) string {
 	info, err := os.Stat(path)

@@ -98,7 +98,7 @@ func (d *Service) SetPorts(owners *ownerwatch.Owners, callers *ownerwatch.Caller
 		Env:          d.Env,
 		Files:        d.RemoteAPI.WithTimes(d.Files),
 		Processes:    d.Processes,
-		Accounts:     d.Accounts,
+		Accounts:     newAccounts(d.Env.System(), d.Accounts, d.Config.Rapi.Users),
 		Owners:       owners,
 		Callers:      callers,
 		Opcodes:      d.reloadRequests,
