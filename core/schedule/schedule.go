@@ -101,7 +101,8 @@ type Ended struct {
 	Result string `json:"result"` // in words
 }
 
-// Owner is the user to whom the jobs of a schedule belong: who has made it, or has defined it last. What he may do is asked at each due time.
+// Owner is the user to whom the jobs of a schedule belong: who has made it, or has defined it last. What the user may do is asked at each
+// due time.
 type Owner struct{ access.Submitter }
 
 // OwnerOf is the owner of a schedule that an identity makes.

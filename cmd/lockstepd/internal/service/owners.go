@@ -24,7 +24,7 @@ type accounts struct {
 	logins *login.Logins
 }
 
-// newAccounts returns the accounts of the node. usersFile has the users of the remote API; the remote API itself logs what is wrong with it.
+// newAccounts returns the accounts of the node. usersFile has the users of the remote API, which itself logs what is wrong with the file.
 func newAccounts(system *actor.ActorSystem, users *getent.Users, usersFile string) *accounts {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
@@ -67,7 +67,7 @@ func (a *accounts) owner(owner schedule.Owner) *calendar.OwnerFound {
 	case err != nil:
 		return &calendar.OwnerFound{Refusal: err.Error()}
 	case now.UID != owner.UID:
-		return &calendar.OwnerFound{Refusal: fmt.Sprintf("the users file gives %s another account than when the schedule was defined", owner.Remote)}
+		return &calendar.OwnerFound{Refusal: fmt.Sprintf("the users file gives %s another account than when it was defined", owner.Remote)}
 	}
 	found.Identity.UID, found.Identity.Login, found.Identity.Remote, found.Identity.Role = owner.UID, access.NoUID, now.Remote, now.Role
 	return found
