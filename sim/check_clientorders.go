@@ -28,7 +28,10 @@ func (c *checkClientOrders) See(w *World, event any) error {
 	case orderSent:
 		c.sent[e.client] = w.clock.Now()
 	case orderAnswered:
-		at := c.sent[e.client]
+		at, waits := c.sent[e.client]
+		if !waits { // one order for several jobs
+			return nil
+		}
 		delete(c.sent, e.client)
 		took := w.clock.Now().Sub(at)
 		late := took > orderAnswerMax || e.err != nil && strings.Contains(e.err.Error(), "too busy")

@@ -160,12 +160,20 @@ func (k *users) hold(c *client) {
 
 // orderSeveral gives one order for two jobs, which may be of several users.
 func (k *users) orderSeveral(c *client) {
-	args := []any{"priority", []int64{k.anyJob(), k.anyJob()}, k.rng.IntN(20) - 5}
-	if k.rng.IntN(2) == 0 {
-		args = []any{"kill", args[1]}
+	ids := []int64{k.anyJob(), k.anyJob()}
+	args := []any{"priority", ids, k.rng.IntN(20) - 5}
+	kill := k.rng.IntN(2) == 0
+	if kill {
+		args = []any{"kill", ids}
+	}
+	for _, id := range ids {
+		k.world.notify(orderSent{c, id, kill})
 	}
 	c.rpc.call("LockstepOrderJobs", args, answerMax, func(result json.RawMessage, err error) {
 		c.tracef("LockstepOrderJobs %v: is told: %s %v", args, result, err)
+		for _, id := range ids {
+			k.world.notify(orderAnswered{c, id, err})
+		}
 		k.think(c)
 	})
 }
