@@ -1,7 +1,7 @@
 // Command lockstep-guard is the guard: it kills what a killed job process has left in the control groups of its commands while no daemon
 // lives that would do so. Package guard decides; this program looks and kills.
 //
-// It stores and remembers nothing: each look reads control groups, lock files and lease. It talks to nobody, and nobody waits for it.
+// It keeps no state: each look reads control groups, lock files and lease. It has no socket, and no process waits for it.
 package main
 
 import (

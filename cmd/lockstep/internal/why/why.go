@@ -54,7 +54,7 @@ for its newest job, which has this name, too.
 With --follow it continues with the jobs that block these jobs, and with their
 blockers, up to %d links and %d jobs.
 
-Exit code: 0, 1 if one of the jobs does not exist.
+Exit code: 0, 1 if one of the jobs or schedules does not exist.
 With --json: a list of {"id": number, "name": string, "status": string, "summary": [string],
 "archived": bool, "reasons": [{"kind": string, "sentence": string, ...}]}, one for
 each job that was named or followed. A reason has more keys, depending on its kind:
