@@ -17,9 +17,9 @@ type ruleChanged struct {
 	err  error
 }
 
-// checkOwnRules: a rule with an end, of which a client was told, is on the disk until its end comes or a client changes it. The checker that
-// waits for the end of all jobs sees that the rule ends then, because no client deletes a rule with an end. A rule is not judged after two
-// changes that were on their way at the same time, or a change without an answer: which one came last is not known.
+// checkOwnRules: a rule with an end, of which a client was told, is on the disk until its end comes or a client changes it. The checker
+// that waits for the end of all jobs sees that the rule ends then, because no client deletes a rule with an end. A rule is not judged after
+// two changes that were on their way at the same time, or a change without an answer: which one came last is not known.
 type checkOwnRules struct {
 	ends   map[string]time.Time
 	open   map[string]int  // changes on their way
