@@ -24,7 +24,9 @@ PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 DAEMONS := ./cmd/lockstepd # its tests start real daemons and mostly wait
 VET     :=
-CLUSTER_FLAGS ?= -cluster.kills=3 # make check has the default, 5
+# make check has the defaults: ten doors at once and ten calls, five kills, and whole sweeps.
+DAEMON_FLAGS ?= -walk.doors=24 -walk.calls=5
+CLUSTER_FLAGS ?= -cluster.kills=3
 
 # The tests draw the same in each run; make sweep draws something new. 0 lets each test choose.
 export RAPID_SEED ?= 1
@@ -44,9 +46,10 @@ build: ## build the programs into bin/
 quick: ## the tests to run while editing: all but the long sweeps and real daemons, in less than a minute
 	$(GO) test -short -vet=off $(STRIPPED) ./...
 
-test: ## run all tests; those of packages in RACE under the race detector, when the others have ended
+test: export LONGTEST_PART ?= 4
+test: ## run all tests, a quarter of each sweep; those of packages in RACE under the race detector, when the others have ended
 	@$(MAKE) --no-print-directory -j2 test-daemons test-others
-	$(if $(RACE),$(GO) test -race -timeout 30m $(VET) $(RACE))
+	$(if $(RACE),$(GO) test -race -timeout 30m $(STRIPPED) $(VET) $(RACE))
 
 # The clusters of real daemons have leases, which lapse beside heavy work. So they come after the other tests of their package, and all
 # other packages, which run meanwhile, have a lower priority. -skip and -run with one pattern leave out no test.
@@ -179,7 +182,7 @@ run: build ## a daemon in ./var, in the foreground
 
 # lint has run go vet. The packages whose tests take longest are the first of RACE, so that no processor waits for the last one.
 check: lint verify ## what CI runs: lint, verify and test, with the race detector; needs no network once modules are there
-	@$(MAKE) --no-print-directory test DAEMON_FLAGS='-config.megabytes=100' CLUSTER_FLAGS= VET=-vet=off RACE="./supervisor/... ./edge/... ./persistence/... ./actors/... ./core/..."
+	@$(MAKE) --no-print-directory test LONGTEST_PART=1 DAEMON_FLAGS='-config.megabytes=100' CLUSTER_FLAGS= VET=-vet=off RACE="./supervisor/... ./edge/... ./persistence/... ./actors/... ./core/..."
 
 clean: ## remove what was built
 	rm -rf $(BIN)

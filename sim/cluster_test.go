@@ -45,7 +45,7 @@ func TestClusterCheckersBite(t *testing.T) {
 		},
 		"replicas: a node that has lost its queue is let in": {
 			checker:  func() Checker { return checkReplicas{} },
-			mutation: "lets-in", cluster: ClusterFaultRates{LoseQueue: 300}, within: 20,
+			mutation: "lets-in", cluster: ClusterFaultRates{LoseQueue: 300}, from: 1, within: 20,
 		},
 		"replicas: a node with an older queue is let in": {
 			checker:  func() Checker { return checkReplicas{} },

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/sim/longtest"
 	"lockstep/sim/simdisk"
 )
 
@@ -32,11 +33,8 @@ func twoJobs(w *World) (done func() bool) {
 // returns false when it finds nothing to hit.
 func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() bool, fault func(w *World) bool) {
 	t.Parallel()
-	if testing.Short() {
-		stride *= 20
-	}
 	injected := 0
-	for at := uint64(0); ; at += stride {
+	for at := uint64(0); ; at += longtest.Stride(stride) {
 		w := New(Options{Seed: seed})
 		w.restartAfter = restartDelay
 		w.startAgain()

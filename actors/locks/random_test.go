@@ -20,6 +20,7 @@ import (
 	"lockstep/core/lock"
 	"lockstep/core/paths"
 	"lockstep/messages"
+	"lockstep/sim/longtest"
 )
 
 // tearing is a disk on which a failed append may leave a part.
@@ -309,11 +310,8 @@ func (r *run) requireHoldersTold() {
 // conflicting locks.
 func TestRandomCallsAndFaults(t *testing.T) {
 	stats := map[string]int{}
-	runs := int64(150)
-	if testing.Short() {
-		runs = 20
-	}
-	for seed := range runs {
+	runs := longtest.Times(150)
+	for seed := range int64(runs) {
 		ok := t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRun(t, seed, stats)
@@ -337,5 +335,5 @@ func TestRandomCallsAndFaults(t *testing.T) {
 		require.True(t, ok)
 	}
 	t.Log(stats)
-	require.Greater(t, stats["granted"], int(runs)*3)
+	require.Greater(t, stats["granted"], runs*3)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/command"
@@ -53,7 +54,9 @@ func TestProgressIsSaidInThePipe(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, string(said[:n]))
 
-	for range 2000 { // more than a pipe takes
+	size, err := unix.FcntlInt(pipe.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize())
+	require.NoError(t, err)
+	for range size/90 + 1 { // more than the pipe takes
 		exit, text = say("40", strings.Repeat("x", 90))
 		require.Zero(t, exit, text)
 	}

@@ -252,7 +252,7 @@ func TestManyForksWithKills(t *testing.T) {
 				g.kill()
 				g.start(selfAccounts()...)
 				c = g.dial()
-			case id%300 == 107:
+			case id%300 == 7:
 				servers := g.forkServers()
 				_ = syscall.Kill(servers[len(servers)-1], syscall.SIGKILL)
 			}

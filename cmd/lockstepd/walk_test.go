@@ -22,7 +22,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var walkCalls = flag.Int("walk.calls", 10, "how often TestNobodyStandsInAnothersWay makes each of the user's calls without and with an attack")
+var (
+	walkCalls = flag.Int("walk.calls", 10, "how often TestNobodyStandsInAnothersWay makes each of the user's calls without and with an attack")
+	walkDoors = flag.Int("walk.doors", 10, "how many doors of a listener TestNobodyStandsInAnothersWay attacks at once")
+)
 
 // The two attackers: another user, who is in the group of the queue's socket, and another process of the same user.
 const (
@@ -66,14 +69,14 @@ type attacker struct {
 // A user submits and lists while one other client comes to each door: it reads or writes slowly, floods, or asks for as much as
 // one request may. The user's median call at most doubles, or takes 20 ms more, and the daemon takes at most 128 MB more.
 //
-// By default ten doors of a listener are attacked at once. WALK=1 attacks each door alone, with 200 calls, and
+// By default ten doors of a listener are attacked at once; a flood reaches 24 of them, and the largest requests reach four. WALK=1 attacks each door alone, with 200 calls, and
 // WALK_LISTENER=LUXI only those of a listener, WALK_DOOR=Query only those with it in their names, WALK_ATTACK=flood only with one attack.
 func TestNobodyStandsInAnothersWay(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: it needs root, who can be another user")
 	}
 	w := newWalk(t)
-	atOnce, samples := 10, *walkCalls
+	atOnce, samples := *walkDoors, *walkCalls
 	w.tolerance, w.atFirst = [2]int{walkTolerance, walkGrowthTolerance}, w.memory()
 	if text := os.Getenv("WALK"); text != "" {
 		atOnce, _ = strconv.Atoi(text)

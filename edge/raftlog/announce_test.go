@@ -92,6 +92,7 @@ func TestUrgentEntriesAreAppliedSooner(t *testing.T) {
 // When the leader applies an urgent entry, another node knows that it is committed.
 func TestUrgentEntriesAreKnownBeforeTheLeaderAppliesThem(t *testing.T) {
 	longtest.Skip(t)
+	t.Parallel()
 	c := newCluster(t)
 	c.urgent = isUrgent
 	c.lasting()
@@ -127,6 +128,7 @@ func TestUrgentEntriesAreKnownBeforeTheLeaderAppliesThem(t *testing.T) {
 // The log grows by the entries that are proposed, whether they are urgent or not.
 func TestUrgencyAppendsNothing(t *testing.T) {
 	longtest.Skip(t)
+	t.Parallel()
 	c := newCluster(t)
 	c.urgent = isUrgent
 	c.lasting()
@@ -166,6 +168,7 @@ func TestUrgentEntriesOfANodeThatIsAlone(t *testing.T) {
 // A leader that loses the others while it tells them of a commit can be closed.
 func TestALeaderIsClosedWhileItTellsOfACommit(t *testing.T) {
 	longtest.Skip(t)
+	t.Parallel()
 	c := newCluster(t)
 	c.urgent = isUrgent
 	c.lasting()

@@ -227,5 +227,6 @@ func (f frozen) Close() error { return nil }
 
 func TestContract(t *testing.T) {
 	longtest.Skip(t)
+	t.Parallel()
 	logconformance.Run(t, func(t *testing.T) logconformance.Cluster { return newCluster(t) })
 }

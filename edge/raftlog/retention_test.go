@@ -113,6 +113,7 @@ func (c *cluster) logSize(name string) (size int64) {
 // While a candidate is down, the others keep no more of the log than otherwise. It comes back by a snapshot.
 func TestTheLogIsBoundedWhileACandidateIsDown(t *testing.T) {
 	longtest.Skip(t)
+	t.Parallel()
 	c := newCluster(t)
 	c.timing = raftlog.Timing{Heartbeat: 3 * time.Second}
 	c.keeps = raftlog.Retention{Trailing: 200, Threshold: 100, Interval: 20 * time.Millisecond, Segment: 256 << 10}

@@ -55,6 +55,7 @@ func TestTimesHoldForOneTerm(t *testing.T) {
 // three heartbeat timeouts.
 func TestADeadLeaderIsReplaced(t *testing.T) {
 	longtest.Skip(t)
+	t.Parallel()
 	c := newCluster(t)
 	c.timing = raftlog.Timing{Heartbeat: 2 * time.Second, Election: 2 * time.Second}
 	_, others := c.threeNodes(t)

@@ -12,6 +12,7 @@ import (
 // Entries that arrive together share an append, its sync and its message to the other nodes.
 func TestEntriesThatArriveTogetherShareAnAppend(t *testing.T) {
 	longtest.Skip(t)
+	t.Parallel()
 	const proposed = 2000
 	c := newCluster(t)
 	c.lasting()

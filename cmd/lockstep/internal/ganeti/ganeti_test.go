@@ -22,6 +22,7 @@ import (
 	"lockstep/core/paths"
 	"lockstep/core/record"
 	"lockstep/persistence"
+	"lockstep/sim/longtest"
 )
 
 func swap(n *node) error         { return n.swap(extras{}) }
@@ -330,7 +331,7 @@ func TestSwapAndBack(t *testing.T) {
 // round. At no moment daemons of two kinds run, whatever the watcher does.
 func TestACrashAtEachPoint(t *testing.T) {
 	actions := map[string]func(*node) error{"swap": swap, "swap --rapi": swapWithRapi, "swap --rapi --confd --mond": swapWithAll, "back": back}
-	for _, row := range []struct{ before, first, then string }{
+	for i, row := range []struct{ before, first, then string }{
 		{"", "swap", "swap"}, {"", "swap", "back"}, {"swap", "back", "swap"}, {"swap", "back", "back"},
 		{"", "swap --rapi", "swap --rapi"}, {"", "swap --rapi", "back"}, {"swap", "swap --rapi", "swap --rapi"}, {"swap", "swap --rapi", "back"},
 		{"swap --rapi", "back", "swap --rapi"}, {"swap --rapi", "back", "back"},
@@ -338,16 +339,14 @@ func TestACrashAtEachPoint(t *testing.T) {
 	} {
 		first, then := row.first, row.then
 		stride := 1 // of the points
-		if testing.Short() {
-			stride = 7
-		} else if strings.Contains(row.before+first, "--rapi") {
+		if strings.Contains(row.before+first, "--rapi") {
 			stride = 3 // the points are those of the rows without it, and a few more
 		}
 		if strings.Contains(row.before+first, "--confd") {
 			stride = 7
 		}
 		for _, after := range []bool{false, true} {
-			for at := 1; ; at += stride {
+			for at := 1 + i%longtest.Stride(stride); ; at += longtest.Stride(stride) {
 				w := newWorld(t)
 				if row.before != "" {
 					require.NoError(t, w.command(actions[row.before]))
@@ -488,13 +487,10 @@ func TestBackOfACandidateWithRecordsOfHolds(t *testing.T) {
 // A kill at any point, and the operator drains the queue then: it is drained after the next command, too.
 func TestADrainAfterACrashStays(t *testing.T) {
 	actions := map[string]func(*node) error{"swap": swap, "back": back}
-	begin, stride := 1, 1
-	if testing.Short() {
-		begin, stride = 3, 9 // 3 is the drain
-	}
+	begin := 1 + 2%longtest.Stride(1) // the third point, the drain, is among those of a part
 	for _, row := range []struct{ first, then string }{{"swap", "swap"}, {"swap", "back"}, {"back", "back"}, {"back", "swap"}} {
 		for _, after := range []bool{false, true} {
-			for at := begin; ; at += stride {
+			for at := begin; ; at += longtest.Stride(1) {
 				w := newWorld(t)
 				if row.first == "back" {
 					require.NoError(t, w.command(swap))
