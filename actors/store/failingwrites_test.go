@@ -45,3 +45,19 @@ func TestFailingWritesAreKnown(t *testing.T) {
 		require.Len(t, b.Logged(began), 1)
 	})
 }
+
+// A write in a directory on another disk says nothing about the one that is full.
+func TestAWriteElsewhereDoesNotEndAFailure(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.disk.Fail("replace", 1)
+		b.request(1, write(true, "queue/job-1", "a"))
+		require.NotEmpty(t, failed(b.expectResult(1)))
+		b.request(2, write(true, "durations.json", "{}"))
+		require.Empty(t, failed(b.expectResult(2)))
+		require.Len(t, b.failing(), 1)
+		b.Advance(time.Minute) // nothing was to be written there: the disk may have room again
+		b.request(3, write(true, "durations.json", "{}"))
+		require.Empty(t, failed(b.expectResult(3)))
+		require.Empty(t, b.failing())
+	})
+}

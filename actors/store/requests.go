@@ -184,7 +184,7 @@ func (b *batch) answer(ctx actor.Context) {
 		b.store.observe(ctx, b.changed)
 	}
 	slices.SortFunc(b.failures, func(x, y *messages.FileFailure) int { return strings.Compare(x.Path, y.Path) })
-	b.store.failing.answered(b.store.config.Env, b.kind, b.failures)
+	b.store.failing.answered(b.store.config.Env, b.kind, b.done, b.failures)
 	// After observe: a client that has its answer may ask the copier at once whether other nodes have the change, and the copier must know
 	// of it by then.
 	ctx.Send(b.sender, &messages.AccessStoreResult{Request: b.request,
