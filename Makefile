@@ -24,7 +24,7 @@ PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 DAEMONS := ./cmd/lockstepd # its tests start real daemons and mostly wait
 VET     :=
-# make check has the defaults: ten doors at once and ten calls, five kills, and whole sweeps.
+# make check has the defaults: ten doors at once and ten calls, five kills, and whole sweeps but for LONGTEST_SEEDS_PART.
 DAEMON_FLAGS ?= -walk.doors=24 -walk.calls=5
 CLUSTER_FLAGS ?= -cluster.kills=3
 
@@ -47,6 +47,7 @@ quick: ## the tests to run while editing: all but the long sweeps and real daemo
 	$(GO) test -short -vet=off $(STRIPPED) ./...
 
 test: export LONGTEST_PART ?= 4
+test: export LONGTEST_SEEDS_PART ?= 4
 test: ## run all tests, a quarter of each sweep; those of packages in RACE under the race detector, when the others have ended
 	@$(MAKE) --no-print-directory -j2 test-daemons test-others
 	$(if $(RACE),$(GO) test -race -timeout 30m $(STRIPPED) $(VET) $(RACE))

@@ -16,7 +16,7 @@ func TestGanetisProcessesWait(t *testing.T) {
 	const seeds = 200
 	t.Run("good", func(t *testing.T) {
 		t.Parallel()
-		for i := range longtest.Times(seeds) {
+		for i := range longtest.Seeds(seeds) {
 			requireGood(t, 1, "all --ganeti 1", simulate(*firstFlag+uint64(i), runOptions{Steps: stepsOfSeed, Faults: faults, Ganeti: 1, Holders: HolderSeeds}))
 		}
 	})

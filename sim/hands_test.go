@@ -33,7 +33,7 @@ func requireSeedsGood(t *testing.T, seeds uint64, flags string, o runOptions) {
 	faults, err := parseFaults("all")
 	require.NoError(t, err)
 	o.Steps, o.Faults = stepsOfSeed, faults
-	for i := range longtest.Times(seeds) {
+	for i := range longtest.Seeds(seeds) {
 		requireGood(t, o.Nodes, "all "+flags, simulate(*firstFlag+i, o))
 	}
 }

@@ -44,7 +44,7 @@ func TestSeeds(t *testing.T) {
 
 // TestConfigSeeds runs random work beside clients that change the configuration.
 func TestConfigSeeds(t *testing.T) {
-	seeds := uint64(longtest.Times(*seedsFlag / 5))
+	seeds := uint64(longtest.Seeds(*seedsFlag / 5))
 	faults, err := parseFaults("all")
 	require.NoError(t, err)
 	for i := uint64(0); i < seeds && !t.Failed(); i++ {
@@ -54,22 +54,12 @@ func TestConfigSeeds(t *testing.T) {
 
 // TestReadersFindEveryJob runs random work beside clients that only ask, on one node and on three, and shows that the checker bites.
 func TestReadersFindEveryJob(t *testing.T) {
-	faults, err := parseFaults("all")
-	require.NoError(t, err)
-	blind, err := findMutation("blind-to-archive")
-	require.NoError(t, err)
 	for nodes, seeds := range map[int]uint64{1: 60, 3: 15} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
-			bites := 0
-			for i := range longtest.Times(seeds) {
-				requireGood(t, nodes, "all --readers 1", simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Readers: 1}))
-				if r := simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Nodes: nodes, Readers: 1, Mutations: blind}); r.Err != nil {
-					require.ErrorContains(t, r.Err, "jobs are found")
-					bites++
-				}
-			}
-			require.Positive(t, bites)
+			o := runOptions{Nodes: nodes, Readers: 1}
+			requireSeedsGood(t, seeds, "--readers 1", o)
+			requireBite(t, seeds, "jobs are found", o, "blind-to-archive", "none")
 		})
 	}
 }
@@ -84,7 +74,7 @@ func TestHoldersCrossStarts(t *testing.T) {
 	for nodes, seeds := range map[int]uint64{1: 60, 3: 15} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
-			for i := range longtest.Times(seeds) {
+			for i := range longtest.Seeds(seeds) {
 				requireGood(t, nodes, "all --holders 1", simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Holders: 1}))
 			}
 			for i := range seeds {
@@ -110,7 +100,7 @@ func TestClusterSeeds(t *testing.T) {
 
 // sweepSeeds runs count seeds, every nth of them without faults, on two processors.
 func sweepSeeds(t *testing.T, nodes, count, nth int) {
-	seeds := uint64(longtest.Times(count))
+	seeds := uint64(longtest.Seeds(count))
 	const parts = 2
 	for part := range uint64(parts) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {

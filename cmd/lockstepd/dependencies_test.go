@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/sim/longtest"
 )
 
 // When the first job of a long chain fails, all other jobs fail at once. None of them is
 // started, and each has the reason in its result.
 func TestAChainFailsWithItsFirstJob(t *testing.T) {
 	t.Parallel()
-	const length = 2000
+	length := longtest.Times(2000)
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -33,7 +35,7 @@ func TestAChainFailsWithItsFirstJob(t *testing.T) {
 // A job may depend on thousands of jobs, and runs when the last of them has ended.
 func TestAJobDependsOnThousands(t *testing.T) {
 	t.Parallel()
-	const first = 2000
+	first := longtest.Times(2000)
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
