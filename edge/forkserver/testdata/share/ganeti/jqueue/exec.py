@@ -5,6 +5,7 @@ import json
 import os
 import random
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -72,7 +73,13 @@ def main():
   if word == "signals":
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
       signal.signal(number, lambda number, _: print(signal.Signals(number).name, flush=True))
+    # A signal just before a read would have its handler run when the read has ended. With a descriptor for signals the wait ends.
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
     print("ready", flush=True)
+    while sys.stdin not in select.select([woken, sys.stdin], [], [])[0]:
+      os.read(woken, 100)
     sys.stdin.readline()
   print("unwritten", end=" ")
 
