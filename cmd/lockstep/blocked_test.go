@@ -87,7 +87,7 @@ func TestCtrlCAsksWhileOutputIsNotRead(t *testing.T) {
 interrupt
 see (d)etach, (c)ancel, (Enter) keep following?
 `+input, "intty", "errtty")
-		s.streams.Out = out
+		s.streams.Out, s.streams.After = out, time.After
 		seen := s.perform()
 		if late.Stop() {
 			close(out.ended)

@@ -152,7 +152,7 @@ func newStage(t *testing.T, directory string, d *datadriven.TestData) *stage {
 			s.pauses <- p
 			return p.end
 		},
-		Interrupts: func(...os.Signal) (<-chan os.Signal, func()) { return s.signals, func() {} },
+		Interrupts: func(...os.Signal) (chan os.Signal, func()) { return s.signals, func() {} },
 	}
 	if d.HasArg("width") {
 		d.ScanArgs(t, "width", &s.streams.Width)

@@ -43,7 +43,7 @@ type Streams struct {
 
 	// Interrupts delivers SIGINT and SIGTERM, which would end the process, until release is
 	// called; also the signals more, except ignored ones.
-	Interrupts func(more ...os.Signal) (signals <-chan os.Signal, release func())
+	Interrupts func(more ...os.Signal) (signals chan os.Signal, release func())
 }
 
 // ProcessStreams returns the streams of this process.
@@ -76,7 +76,7 @@ func readSecret() (string, error) {
 	return string(line), err
 }
 
-func processInterrupts(more ...os.Signal) (<-chan os.Signal, func()) {
+func processInterrupts(more ...os.Signal) (chan os.Signal, func()) {
 	// Two signals: the second may come while the first is handled, and means "at once".
 	signals := make(chan os.Signal, 2)
 	more = slices.DeleteFunc(more, signal.Ignored) // nohup

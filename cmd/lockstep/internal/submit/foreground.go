@@ -31,7 +31,7 @@ const submitGrace = 2 * time.Second
 type foregroundRun struct {
 	globals    *cli.Globals
 	streams    cli.Streams
-	interrupts <-chan os.Signal
+	interrupts chan os.Signal
 	daemon     *client.Session
 	quiet      bool
 	partial    bool              // missing output does not change the exit code

@@ -15,6 +15,9 @@ import (
 // errLeft is the error of a write after an interrupt has ended this command.
 var errLeft = errors.New("interrupted")
 
+// blockedAfter is how long a write may take when an interrupt comes, before the stream counts as one that is not read.
+const blockedAfter = 200 * time.Millisecond
+
 // interruptible writes to a stream, and handles interrupts while nobody takes what it writes. After an interrupt has ended this command it
 // writes nothing.
 type interruptible struct {
@@ -37,10 +40,31 @@ func (w *interruptible) Write(p []byte) (int, error) {
 		defer close(written)
 		n, err = w.to.Write(w.copied)
 	}()
-	if w.run.handling(written, w.blocks) {
+	signal := w.run.blocked(written)
+	if signal == nil || w.run.handled(signal, w.blocks) && w.run.handling(written, w.blocks) {
 		return n, err
 	}
 	return 0, errLeft
+}
+
+// blocked waits until a write is done, or an interrupt comes and the write goes on: it returns the interrupt. One that comes just before
+// the write is done is left to those who take interrupts between two writes.
+func (r *foregroundRun) blocked(written <-chan struct{}) os.Signal {
+	select {
+	case <-written:
+		return nil
+	case signal := <-r.interrupts:
+		select {
+		case <-written:
+			select {
+			case r.interrupts <- signal:
+			default: // others have come, which say the same
+			}
+			return nil
+		case <-r.streams.After(blockedAfter):
+			return signal
+		}
+	}
 }
 
 // handling handles interrupts until done is closed. It reports false if one has ended this command before.
@@ -50,14 +74,19 @@ func (r *foregroundRun) handling(done <-chan struct{}, handle func(os.Signal) er
 		case <-done:
 			return true
 		case signal := <-r.interrupts:
-			if err := handle(signal); err != nil && r.left == nil {
-				r.left = err
-			}
-			if r.left != nil {
+			if !r.handled(signal, handle) {
 				return false
 			}
 		}
 	}
+}
+
+// handled handles an interrupt. It reports false if one has ended this command.
+func (r *foregroundRun) handled(signal os.Signal, handle func(os.Signal) error) bool {
+	if err := handle(signal); err != nil && r.left == nil {
+		r.left = err
+	}
+	return r.left == nil
 }
 
 // makeInterruptible lets interrupts come through while a stream is not read.

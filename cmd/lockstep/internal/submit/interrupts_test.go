@@ -40,3 +40,21 @@ func TestASignalEndsTheReadingOfKeptOutput(t *testing.T) {
 	require.Equal(t, "two\n", out.String())
 	require.Empty(t, said.String())
 }
+
+// An interrupt that comes while a stream takes what is written is left to those who ask. It does not count the stream as one that nobody reads.
+func TestAnInterruptDuringAWriteIsLeft(t *testing.T) {
+	var said bytes.Buffer
+	never := make(chan time.Time)
+	streams := cli.Streams{Out: &said, Err: &said, After: func(time.Duration) <-chan time.Time { return never }}
+	r := &foregroundRun{globals: &cli.Globals{Streams: streams}, streams: streams, interrupts: make(chan os.Signal, 2), id: 12}
+	r.makeInterruptible(t.Context())
+	r.interrupts <- os.Interrupt
+	for range 200 {
+		n, err := r.streams.Err.Write([]byte("x"))
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+	require.NoError(t, r.left)
+	require.Len(t, r.interrupts, 1)
+	require.Equal(t, 200, said.Len())
+}
