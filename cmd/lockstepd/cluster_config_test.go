@@ -57,6 +57,7 @@ type configLoad struct {
 	tags     map[string][]string // of answered updates, by kind of object
 	serial   int64               // the highest one that was read
 	answered int
+	said     []string // each update with its answer, for a failure
 }
 
 // updates are the calls that change an object of a kind.
@@ -64,6 +65,7 @@ var updates = map[string]string{"cluster": "updateCluster", "nodegroups": "updat
 
 func (c *cluster) loadConfig() *configLoad {
 	l := &configLoad{c: c, stopped: make(chan struct{}), objects: map[string]string{}, tags: map[string][]string{}}
+	c.t.Cleanup(l.explain)
 	for kind := range updates {
 		l.running.Go(func() {
 			for n := 0; ; n++ {
@@ -110,12 +112,31 @@ func (l *configLoad) addTag(kind, tag string) {
 	assert.GreaterOrEqual(l.c.t, serial, before, "the serial number has fallen")
 	tags, _ := object["tags"].([]any)
 	object["tags"] = append(tags, tag)
+	sent := time.Now()
 	err = l.c.callMaster(updates[kind], nil, object)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.said = append(l.said, fmt.Sprintf("%s to %s: %s adds %s to what it has read with serial number %d, its own %v: %v",
+		sent.Format(time.StampMilli), time.Now().Format("05.000"), kind, tag, serial, object["serial_no"], err))
 	l.serial = max(l.serial, serial)
 	if err == nil {
 		l.tags[kind], l.answered = append(l.tags[kind], tag), l.answered+1
+	}
+}
+
+// explain prints, after a failure, what was answered, and the journals of the nodes.
+func (l *configLoad) explain() {
+	if !l.c.t.Failed() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.c.t.Logf("the updates:\n%s", strings.Join(l.said, "\n"))
+	for _, m := range l.c.nodes {
+		for _, file := range []string{paths.ConfigJournalPath, paths.ConfigHistoryPath} {
+			content, err := os.ReadFile(m.path("lib", file))
+			l.c.t.Logf("%s of %s (%v):\n%s", file, m.name, err, content[max(0, len(content)-100_000):])
+		}
 	}
 }
 
