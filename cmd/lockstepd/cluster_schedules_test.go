@@ -21,7 +21,7 @@ type dueTime struct {
 // history is the history of a schedule, as the command line program prints it.
 func (m *member) history(name string) (all []dueTime) {
 	m.t.Helper()
-	require.NoError(m.t, json.Unmarshal([]byte(m.cli("--json", "schedule", "history", name)), &all))
+	require.NoError(m.t, json.Unmarshal([]byte(m.cli("--json", "schedule", "history", name, "-n", "100")), &all))
 	return all
 }
 
