@@ -26,15 +26,10 @@ const (
 	recheckDelay = time.Second
 )
 
-// files is digests, after the files of the configuration are written.
-func (n *node) files(ctx context.Context, only []string, each func(peer.FileDigest) error) error {
-	n.writeConfig()
-	return n.digests(ctx, only, each)
-}
-
-// writeConfig writes the files of the configuration before a comparison, because each node writes its own at other times. If that fails,
-// they differ from those of the other nodes.
-func (n *node) writeConfig() {
+// digests calls each for every shared file of this node, or for those of only if there are any. The files of the configuration are
+// written first, because each node writes its own at other times. If that fails, they differ from those of
+// the other nodes.
+func (n *node) digests(ctx context.Context, only []string, each func(peer.FileDigest) error) error {
 	answer, err := n.Env.System().Root.RequestFuture(supervisor.ConfigStore(n.Env), &configstore.Flush{}, requestTimeout).Result()
 	if m, is := answer.(*configstore.Flushed); is && m.Failure != nil {
 		err = m.Failure
@@ -42,10 +37,6 @@ func (n *node) writeConfig() {
 	if err != nil {
 		n.Log.WithField("err", err).Warn("configuration cannot be written before its comparison with that of other nodes")
 	}
-}
-
-// digests calls each for every shared file of this node, or for those of only if there are any.
-func (n *node) digests(ctx context.Context, only []string, each func(peer.FileDigest) error) error {
 	names, err := persistence.SharedFiles(n.Config.DataDir)
 	if err != nil {
 		return err
@@ -84,8 +75,7 @@ type difference struct {
 
 // comparison is the result of one comparison of all nodes.
 type comparison struct {
-	files int           // of the master that were compared
-	took  time.Duration // to read them; without what it waited for a disk that writes, or for other nodes
+	files int // of the master that were compared
 	nodes []comparedNode
 }
 
@@ -107,7 +97,9 @@ func (p *peers) Compare(number uint64, members []*messages.Member, leaveOut []st
 // compareTwice compares the files of the nodes, and after a pause those that differ once more. A file counts that differs both times: it
 // was not only on its way.
 func (p *peers) compareTwice(members []*messages.Member, leaveOut []string) *messages.NodesCompared {
+	began := time.Now()
 	first, err := p.compare(members, nil, leaveOut)
+	took := time.Since(began)
 	if err != nil {
 		return &messages.NodesCompared{Failure: messages.Generic(err)}
 	}
@@ -121,15 +113,16 @@ func (p *peers) compareTwice(members []*messages.Member, leaveOut []string) *mes
 		if len(only) > peer.OnlyMax {
 			only = nil
 		}
+		began = time.Now()
 		second, err := p.compare(members, only, leaveOut)
+		took += time.Since(began)
 		if err != nil {
 			return &messages.NodesCompared{Failure: messages.Generic(err)}
 		}
 		first.keepStanding(second)
-		first.took += second.took
 	}
 	answer := first.answer(members)
-	answer.TookUs = first.took.Microseconds()
+	answer.TookUs = took.Microseconds()
 	return answer
 }
 
@@ -164,14 +157,11 @@ func (p *peers) compare(members []*messages.Member, only, leaveOut []string) (co
 			})
 		})
 	}
-	p.node.writeConfig()
-	began := time.Now()
 	own, err := gather(func(ctx context.Context, each func(peer.FileDigest) error) error {
 		return p.node.digests(ctx, only, each)
 	})
-	took := time.Since(began)
 	asking.Wait()
-	c := comparison{files: len(own), took: took, nodes: make([]comparedNode, len(members))}
+	c := comparison{files: len(own), nodes: make([]comparedNode, len(members))}
 	for i := range members {
 		if c.nodes[i].err = failed[i]; failed[i] == nil {
 			c.nodes[i].differs = differencesOf(own, others[i])

@@ -88,7 +88,7 @@ func (b *backend) Admit(_ context.Context, r peer.MembershipRequest) (peer.Admis
 
 // Files is part of peer.Backend. It calls each with the digest of every shared file of this node, or of those in only.
 func (b *backend) Files(ctx context.Context, only []string, each func(peer.FileDigest) error) error {
-	return b.node.files(ctx, only, each)
+	return b.node.digests(ctx, only, each)
 }
 
 // peers is the replicator's port to other nodes.
