@@ -42,7 +42,7 @@ type Streams struct {
 	RequestName func() string
 
 	// Interrupts delivers SIGINT and SIGTERM, which would end the process, until release is
-	// called; also the signals more, except ignored ones.
+	// called; also the signals more, except ignored ones. The receiver may put one back.
 	Interrupts func(more ...os.Signal) (signals chan os.Signal, release func())
 }
 

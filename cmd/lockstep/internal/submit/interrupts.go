@@ -15,7 +15,7 @@ import (
 // errLeft is the error of a write after an interrupt has ended this command.
 var errLeft = errors.New("interrupted")
 
-// blockedAfter is how long a write may take when an interrupt comes, before the stream counts as one that is not read.
+// blockedAfter is how long a write may go on after an interrupt. If it takes longer, nobody reads the stream.
 const blockedAfter = 200 * time.Millisecond
 
 // interruptible writes to a stream, and handles interrupts while nobody takes what it writes. After an interrupt has ended this command it
@@ -47,8 +47,8 @@ func (w *interruptible) Write(p []byte) (int, error) {
 	return 0, errLeft
 }
 
-// blocked waits until a write is done, or an interrupt comes and the write goes on: it returns the interrupt. One that comes just before
-// the write is done is left to those who take interrupts between two writes.
+// blocked waits for the end of a write, and then returns nil. If an interrupt comes and the write goes on for blockedAfter, it returns the
+// interrupt. If the write ends within that time, blocked puts the interrupt back, and the caller of the write takes it afterwards.
 func (r *foregroundRun) blocked(written <-chan struct{}) os.Signal {
 	select {
 	case <-written:
@@ -58,7 +58,7 @@ func (r *foregroundRun) blocked(written <-chan struct{}) os.Signal {
 		case <-written:
 			select {
 			case r.interrupts <- signal:
-			default: // others have come, which say the same
+			default: // two later ones wait, which end this command
 			}
 			return nil
 		case <-r.streams.After(blockedAfter):

@@ -41,7 +41,7 @@ func TestASignalEndsTheReadingOfKeptOutput(t *testing.T) {
 	require.Empty(t, said.String())
 }
 
-// An interrupt that comes while a stream takes what is written is left to those who ask. It does not count the stream as one that nobody reads.
+// An interrupt comes while a stream takes what is written. The writes succeed, and the interrupt waits for the caller.
 func TestAnInterruptDuringAWriteIsLeft(t *testing.T) {
 	var said bytes.Buffer
 	never := make(chan time.Time)
